@@ -1,0 +1,102 @@
+# redlock: build, check, install. `make V=1` shows the commands.
+
+VERSION = 0.1.0
+PREFIX = /usr/local
+DESTDIR =
+CC = gcc
+PKG_CONFIG = pkg-config
+CLANG_FORMAT = clang-format
+CLANG_TIDY = clang-tidy
+
+# SANITIZE=address,undefined or SANITIZE=thread builds beside the normal tree.
+SANITIZE =
+BUILD = build$(if $(SANITIZE),/$(SANITIZE))
+
+SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c \
+	watchdog.c waiter.c child.c guard.c lock.c quorum.c server.c stream.c \
+	resolve.c local.c config.c options.c url.c duration.c token.c record.c \
+	output.c log.c error.c signals.c
+SCRIPTS = acquire extend release raise
+
+OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
+TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c))
+UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
+
+WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wconversion -Wno-sign-conversion -Wvla -Werror=implicit
+HARDENING = $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
+	-fstack-clash-protection -fcf-protection -fPIE
+CFLAGS = -O2 -g
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(WARNINGS) \
+	$(HARDENING) -pthread -Isrc -I$(BUILD) \
+	$(subst -I/,-isystem /,$(shell $(PKG_CONFIG) --cflags hiredis libbsd-overlay)) \
+	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer \
+	-fno-sanitize-recover=all) $(CFLAGS) $(EXTRA_CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed -pthread \
+	$(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
+LIBRARIES = $(shell $(PKG_CONFIG) --libs hiredis libbsd-overlay)
+
+Q = $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)	$(@:$(BUILD)/%=%)")
+
+all: $(BUILD)/redlock
+
+$(BUILD)/redlock: $(OBJECTS)
+	$(call say,LINK)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
+
+$(BUILD)/%.o: src/%.c $(BUILD)/scripts.h | $(BUILD)
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# src/lua/*.lua as C strings, without their comments
+$(BUILD)/scripts.h: $(SCRIPTS:%=src/lua/%.lua) Makefile | $(BUILD)
+	$(call say,LUA)
+	$(Q)for script in $(SCRIPTS); do \
+		echo "static const char $${script}_lua[] ="; \
+		sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' -e 's/\\/\\\\/g' \
+			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/' \
+			src/lua/$$script.lua; \
+		echo "	;"; \
+	done > $@.new && mv $@.new $@
+
+$(BUILD)/test/%: test/tools/%.c | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
+
+$(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS) | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
+		$(filter-out $(BUILD)/redlock.o,$(OBJECTS)) $(LIBRARIES)
+
+$(BUILD) $(BUILD)/test:
+	$(Q)mkdir -p $@
+
+tests: $(BUILD)/redlock $(TOOLS) $(UNITS)
+
+check: tests
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock BUILD=$(CURDIR)/$(BUILD) \
+		scripts/run-tests $(TESTS)
+
+lint: tests
+	$(Q)CLANG_FORMAT=$(CLANG_FORMAT) CLANG_TIDY=$(CLANG_TIDY) \
+		FLAGS='$(ALL_CFLAGS)' scripts/lint
+
+install: $(BUILD)/redlock
+	install -d $(DESTDIR)$(PREFIX)/bin \
+		$(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man7 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 755 $(BUILD)/redlock $(DESTDIR)$(PREFIX)/bin/redlock
+	install -m 644 man/redlock.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/redlock-protocol.7 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 644 scripts/redlock.bash-completion \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock
+
+clean:
+	rm -rf build
+
+.PHONY: all tests check lint install clean
+.DELETE_ON_ERROR:
+
+-include $(OBJECTS:.o=.d)

@@ -1,0 +1,50 @@
+/*
+ * COMMAND: started, told of signals, reaped.
+ *
+ * It leads a process group of its own, but for one case: where redlock is in
+ * the foreground of a terminal it stays in redlock's group, so that ^C, ^Z and
+ * pipelines work as they do for flock(1); a signal from the terminal has then
+ * reached it already and is not sent again.
+ *
+ * It gets the dispositions and the mask that redlock was started with, and no
+ * descriptor of redlock's (all are close-on-exec from birth). All signals stay
+ * blocked from fork to exec, so one that comes in between waits for COMMAND.
+ * exec's failure comes back as an errno over a close-on-exec pipe.
+ *
+ * Why it never runs without a lock: its process looks at the clock as the last
+ * act before exec, and the guard knows it by then (guard.h).
+ */
+#ifndef CHILD_H
+#define CHILD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "deadline.h"
+#include "guard.h"
+
+struct child {
+	pid_t pid;         /* 0: not started, or reaped */
+	bool own_group;
+	int exit;          /* -1 where it did not exit */
+	int signal;        /* that killed it, else 0 */
+};
+
+/*
+ * Starts command (NULL-terminated, in the current environment) unless the
+ * moment latest has passed. 0, or the errno of what failed (ETIME: too late);
+ * nothing is left running then.
+ */
+int child_start(struct child *child, char *const command[],
+		const struct guard *guard, struct deadline latest);
+
+/* Sends a signal on; by_terminal: the foreground group has it already. */
+void child_signal(const struct child *child, int number, bool by_terminal);
+
+/* Whether it has exited; it is not reaped and keeps its pid. */
+bool child_has_exited(const struct child *child);
+
+/* Reaps it: fills exit and signal. */
+void child_reap(struct child *child);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * What the commands share: from settings to a lock, and the lines that say why
+ * there is none.
+ */
+#ifndef CMD_H
+#define CMD_H
+
+#include "config.h"
+#include "lock.h"
+
+struct session {
+	struct settings *settings;
+	struct quorum quorum;
+	struct lock lock;
+};
+
+/* How taking a lock went. */
+struct taken {
+	bool held;
+	int status;         /* to exit with, where it is not held */
+	int signal;         /* that ended the waiting, to die of; else 0 */
+	const char *outcome;  /* "busy", "unreachable" ...; for programs */
+	int64_t waited;     /* ms */
+};
+
+/* 0, or an exit status; the error is printed. */
+int cmd_open(struct session *session, struct settings *settings);
+void cmd_close(struct session *session);
+
+/*
+ * Waits for the lock as the settings say; signals must be open (signals.h).
+ * pid, label: for those who find KEY held. Prints why there is no lock.
+ */
+struct taken cmd_take(struct session *session, pid_t pid, const char *label);
+
+/* Prints "KEY: text" of the error. */
+void cmd_complain(const struct session *session, const struct error *error);
+
+#endif

@@ -1,0 +1,86 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "command.h"
+#include "signals.h"
+
+static void format_shell(struct buffer *text, const struct lock *lock)
+{
+	int64_t until = clock_wall_ms() + deadline_left(lock->valid);
+
+	buffer_print(text, "REDLOCK_KEY=");
+	output_shell(text, lock->key.data);
+	buffer_print(text, "\nREDLOCK_TOKEN='%s'\nREDLOCK_FENCE='%" PRId64
+		     "'\nREDLOCK_VALID_UNTIL='%" PRId64 "'\nexport "
+		     "REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE "
+		     "REDLOCK_VALID_UNTIL\n", lock->token, lock->fence,
+		     until / 1000);
+}
+
+static void format_json(struct buffer *text, const struct lock *lock)
+{
+	buffer_print(text, "{\"key\":");
+	output_json(text, lock->key.data, lock->key.length);
+	buffer_print(text, ",\"token\":\"%s\",\"fence\":%" PRId64
+		     ",\"ttl_ms\":%" PRId64 ",\"valid_ms\":%" PRId64 "}\n",
+		     lock->token, lock->fence, lock->ttl,
+		     deadline_left(lock->valid));
+}
+
+/* 0, or -1 with errno: then nobody knows the token. */
+static int print(const struct session *session)
+{
+	struct buffer text = {0};
+	int result;
+
+	switch (session->settings->format) {
+	case FORMAT_SHELL:
+		format_shell(&text, &session->lock);
+		break;
+	case FORMAT_JSON:
+		format_json(&text, &session->lock);
+		break;
+	case FORMAT_PEOPLE:
+		buffer_print(&text, "%s\n", session->lock.token);
+	}
+	result = output_write(STDOUT_FILENO, text.data, text.length);
+	buffer_release(&text);
+	return result;
+}
+
+static int give_back(struct session *session)
+{
+	struct error error, ignored;
+
+	error_system(&error, "the token cannot be written, so the lock is "
+		     "given back");
+	session->quorum.interrupt = -1;
+	lock_release(&session->lock, deadline_in(session->quorum.timeout),
+		     &ignored);
+	cmd_complain(session, &error);
+	return error.code;
+}
+
+int cmd_acquire(struct settings *settings)
+{
+	struct session session;
+	struct taken taken;
+	int status = cmd_open(&session, settings);
+
+	if (status != 0)
+		return status;
+	session.quorum.interrupt = signals_open();
+	/* the shell that waits for the token is the holder */
+	taken = cmd_take(&session, getppid(), "acquire");
+	status = taken.status;
+	if (taken.held)
+		status = print(&session) == 0 ? EXIT_DONE
+					      : give_back(&session);
+	cmd_close(&session);
+	if (taken.signal != 0)
+		signals_die(taken.signal);
+	return status;
+}

@@ -1,0 +1,344 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "cmd.h"
+#include "command.h"
+#include "duration.h"
+#include "signals.h"
+#include "watchdog.h"
+
+/* A run from the command line to the exit status. */
+struct run {
+	struct session session;
+	struct settings *settings;
+	char **command;
+	struct buffer label;
+	int signals;             /* descriptor */
+	int status_fd;
+	struct taken taken;
+	struct guard guard;
+	struct child child;
+	struct watchdog watchdog;
+	int cause;               /* errno where COMMAND could not be started */
+	bool lost;               /* while COMMAND ran */
+	int64_t held;            /* ms */
+	const char *outcome;     /* for --status-fd */
+};
+
+/* --- before the lock ---------------------------------------------------- */
+
+static void plan_command(struct run *run)
+{
+	static char *shell[4];
+	const char *program = getenv("SHELL");
+
+	run->command = run->settings->command;
+	if (run->settings->shell_command == NULL) {
+		for (char **word = run->command; *word; word++)
+			buffer_print(&run->label, "%s%s",
+				     word == run->command ? "" : " ", *word);
+		return;
+	}
+	shell[0] = (char *)(program && *program ? program : "/bin/sh");
+	shell[1] = (char *)"-c";
+	shell[2] = (char *)run->settings->shell_command;
+	run->command = shell;
+	buffer_print(&run->label, "%s", run->settings->shell_command);
+}
+
+/* The status goes to a descriptor of our own, that COMMAND does not get. */
+static int keep_status_fd(struct run *run)
+{
+	int given = run->settings->status_fd;
+
+	run->status_fd = -1;
+	if (given < 0)
+		return 0;
+	run->status_fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
+	if (run->status_fd >= 0 && given > STDERR_FILENO)
+		close(given);
+	return run->status_fd >= 0 ? 0 : -1;
+}
+
+/* --- while COMMAND runs ------------------------------------------------- */
+
+/* KEY=TOKEN, with what could be misread in KEY percent-encoded. */
+static void describe_hold(struct buffer *held, const char *key,
+			  const char *token)
+{
+	for (; *key; key++)
+		if (strchr(" %=", *key) != NULL ||
+		    (unsigned char)*key < 0x20 || *key == 0x7f)
+			buffer_print(held, "%%%02X", (unsigned char)*key);
+		else
+			buffer_append(held, key, 1);
+	buffer_print(held, "=%s", token);
+}
+
+static int set_environment(const struct run *run)
+{
+	const struct lock *lock = &run->session.lock;
+	const char *outer = getenv("REDLOCK_HELD");
+	struct buffer held = {0}, fence = {0};
+	int result;
+
+	if (outer != NULL && *outer != '\0')
+		buffer_print(&held, "%s ", outer);
+	describe_hold(&held, lock->key.data, lock->token);
+	buffer_print(&fence, "%" PRId64, lock->fence);
+	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
+		 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
+		 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
+		 setenv("REDLOCK_HELD", held.data, 1) < 0 ? -1 : 0;
+	buffer_release(&held);
+	buffer_release(&fence);
+	return result;
+}
+
+static int lost_signal(const struct settings *settings)
+{
+	return settings->on_lost == ON_LOST_WARN ? 0 :
+	       settings->on_lost == ON_LOST_SIGNAL ? settings->lost_signal :
+	       SIGTERM;
+}
+
+/* Guard first, then COMMAND, then the watchdog. 0, or an errno. */
+static int start(struct run *run)
+{
+	struct lock *lock = &run->session.lock;
+	int64_t margin = guard_margin(lock->ttl);
+	int64_t kill_after = run->settings->kill_after;
+	struct guard_times times = guard_plan(lock->valid, margin, kill_after);
+	int cause;
+
+	if (set_environment(run) < 0)
+		return errno;
+	if (guard_start(&run->guard, lost_signal(run->settings),
+			run->settings->on_lost == ON_LOST_KILL, kill_after,
+			lock->token, times) < 0)
+		return errno;
+	cause = child_start(&run->child, run->command, &run->guard,
+			    times.term);
+	if (cause != 0)
+		return cause;
+	log_step("%s: started '%s', pid %ld", run->settings->key,
+		 run->label.data, (long)run->child.pid);
+	if (watchdog_start(&run->watchdog, lock, &run->guard, margin,
+			   kill_after) == 0)
+		return 0;
+	cause = errno;
+	log_error("%s: no thread to renew the lock: %s", run->settings->key,
+		  strerror(cause));
+	return 0; /* the guard stops COMMAND when the lease ends */
+}
+
+static void note_lost(struct run *run)
+{
+	struct error why;
+
+	if (run->lost || !watchdog_lost(&run->watchdog, &why))
+		return;
+	run->lost = true;
+	log_error("%s: lock lost: %s%s", run->settings->key, why.text,
+		  run->settings->on_lost == ON_LOST_WARN ?
+		  ": COMMAND runs on without it" : ": COMMAND is stopped");
+}
+
+/* Hands on every signal that has come. */
+static void take_signals(struct run *run)
+{
+	for (;;) {
+		struct signals_event event = signals_next();
+
+		if (event.number == 0)
+			return;
+		if (event.number == SIGCHLD)
+			continue;
+		child_signal(&run->child, event.number, event.by_terminal);
+		/* ^Z: the shell waits for us to stop, too */
+		if (event.number == SIGTSTP && event.by_terminal &&
+		    !run->child.own_group)
+			raise(SIGSTOP);
+	}
+}
+
+static void wait_for_command(struct run *run)
+{
+	for (;;) {
+		struct pollfd polled[] = {
+			{.fd = run->signals, .events = POLLIN},
+			{.fd = run->lost ? -1 : watchdog_fd(&run->watchdog),
+			 .events = POLLIN},
+		};
+
+		poll(polled, 2, -1);
+		if (polled[1].revents != 0)
+			note_lost(run);
+		take_signals(run);
+		if (child_has_exited(&run->child))
+			return;
+		guard_check(&run->guard, run->child.pid,
+			    run->child.own_group);
+	}
+}
+
+/* --- after COMMAND ------------------------------------------------------ */
+
+static void release(struct run *run)
+{
+	struct lock *lock = &run->session.lock;
+	struct error error;
+	char text[DURATION_TEXT];
+	enum lock_result result;
+
+	run->session.quorum.interrupt = -1; /* COMMAND is over: no way back */
+	result = lock_release(lock, deadline_in(run->session.quorum.timeout),
+			      &error);
+	if (run->lost)
+		return; /* said already */
+	if (result == LOCK_NOT_HELD)
+		log_error("%s: the lock was gone before COMMAND ended: %s",
+			  run->settings->key, error.text);
+	else if (result != LOCK_OK)
+		log_error("%s: not released, it ends by itself in %s: %s",
+			  run->settings->key, duration_format(
+				  text, deadline_left(lock->valid)),
+			  error.text);
+	else
+		log_step("%s: released", run->settings->key);
+}
+
+/* COMMAND has exited, or was never started. Nothing is released before it is
+ * reaped; the guard is dismissed before that. */
+static void finish(struct run *run)
+{
+	guard_goodbye(&run->guard);
+	if (run->child.pid > 0) {
+		child_reap(&run->child);
+		watchdog_stop(&run->watchdog);
+		note_lost(run);
+	}
+	run->held = clock_ms() - run->session.lock.acquired;
+	release(run);
+	if (guard_wait(&run->guard) && !run->lost) {
+		run->lost = true;
+		log_error("%s: lock lost: not renewed in time: COMMAND was "
+			  "stopped", run->settings->key);
+	}
+}
+
+/* COMMAND could not be started. The exit status. */
+static int complain_start(const struct run *run)
+{
+	if (run->cause == ETIME) {
+		log_error("%s: the lease was over before COMMAND could be "
+			  "started", run->settings->key);
+		return EXIT_LOST;
+	}
+	log_error("%s: cannot run '%s': %s", run->settings->key,
+		  run->command[0], strerror(run->cause));
+	switch (run->cause) {
+	case ENOENT:
+		return EXIT_NOT_FOUND;
+	case EAGAIN:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+		return EXIT_SYSTEM;
+	default:
+		return EXIT_NOT_EXECUTABLE;
+	}
+}
+
+static void write_number(struct buffer *line, const char *name, int value,
+			 bool known)
+{
+	if (known)
+		buffer_print(line, ",\"%s\":%d", name, value);
+	else
+		buffer_print(line, ",\"%s\":null", name);
+}
+
+static void write_status(const struct run *run)
+{
+	const struct lock *lock = &run->session.lock;
+	struct buffer line = {0};
+
+	if (run->status_fd < 0)
+		return;
+	buffer_print(&line, "{\"outcome\":\"%s\"", run->outcome);
+	write_number(&line, "child_exit", run->child.exit,
+		     run->child.exit >= 0);
+	write_number(&line, "child_signal", run->child.signal,
+		     run->child.signal > 0);
+	buffer_print(&line, ",\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64
+		     ",\"renewals\":%u,\"key\":", run->taken.waited, run->held,
+		     run->watchdog.renewals);
+	output_json(&line, lock->key.data, lock->key.length);
+	if (run->taken.held)
+		buffer_print(&line, ",\"token\":\"%s\",\"fence\":%" PRId64
+			     "}\n", lock->token, lock->fence);
+	else
+		buffer_print(&line, ",\"token\":null,\"fence\":null}\n");
+	if (output_write(run->status_fd, line.data, line.length) < 0)
+		log_error("%s: --status-fd: %s", run->settings->key,
+			  strerror(errno));
+	buffer_release(&line);
+}
+
+/* With the lock held: COMMAND from start to end. The exit status; where it
+ * is COMMAND's and a signal killed it, that signal is in *signal. */
+static int hold(struct run *run, int *signal)
+{
+	run->outcome = "not-started";
+	run->cause = start(run);
+	if (run->cause == 0)
+		wait_for_command(run);
+	finish(run);
+	if (run->cause != 0)
+		return complain_start(run);
+	run->outcome = run->lost ? "lost" : "done";
+	if (run->lost && run->settings->on_lost != ON_LOST_WARN)
+		return EXIT_LOST;
+	*signal = run->child.signal;
+	return run->child.exit;
+}
+
+int cmd_run(struct settings *settings)
+{
+	struct run run = {.settings = settings, .child = {.exit = -1}};
+	struct error error;
+	int status, signal = 0;
+
+	if (config_check_room(settings, &error) < 0) {
+		log_error("%s", error.text);
+		return error.code;
+	}
+	plan_command(&run);
+	status = cmd_open(&run.session, settings);
+	if (status != 0)
+		return status;
+	run.signals = signals_open();
+	if (run.signals < 0 || keep_status_fd(&run) < 0) {
+		log_error("descriptors: %s", strerror(errno));
+		return EXIT_SYSTEM;
+	}
+	run.session.quorum.interrupt = run.signals;
+	run.taken = cmd_take(&run.session, getpid(), run.label.data);
+	run.outcome = run.taken.outcome;
+	status = run.taken.status;
+	signal = run.taken.signal;
+	if (run.taken.held && signals_open_all() >= 0)
+		status = hold(&run, &signal);
+	write_status(&run);
+	cmd_close(&run.session);
+	buffer_release(&run.label);
+	if (signal != 0)
+		signals_die(signal);
+	return status;
+}

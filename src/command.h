@@ -1,0 +1,36 @@
+/*
+ * The commands: one table drives dispatch, usage and help.
+ */
+#ifndef COMMAND_H
+#define COMMAND_H
+
+#include <stddef.h>
+
+struct settings;
+struct error;
+
+enum command_id {
+	COMMAND_RUN = 1 << 0,
+	COMMAND_ACQUIRE = 1 << 1,
+	COMMAND_RELEASE = 1 << 2,
+	COMMAND_EXTEND = 1 << 3,
+};
+
+struct command {
+	enum command_id id;
+	const char *name;
+	const char *usage;     /* what follows "redlock " */
+	const char *summary;
+	/* Returns the exit status. Prints its own results and errors. */
+	int (*main)(struct settings *settings);
+};
+
+/* In the order in which help lists them; ends with a NULL name. */
+extern const struct command commands[];
+
+int cmd_run(struct settings *settings);
+int cmd_acquire(struct settings *settings);
+int cmd_release(struct settings *settings);
+int cmd_extend(struct settings *settings);
+
+#endif

@@ -1,0 +1,267 @@
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "local.h"
+
+#define DEFAULT_SERVER "redis://127.0.0.1:6379"
+#define DEFAULT_TTL 30000
+#define DEFAULT_TIMEOUT 1000
+#define KILL_AFTER_LONGEST 5000
+#define TTL_LONGEST 86400000
+#define PASSWORD_LONGEST 4096
+#define LOCAL_START 10000  /* ms for a redis-server to come up */
+
+void config_init(struct settings *settings)
+{
+	*settings = (struct settings){
+		.timeout = UNSET, .ttl = UNSET, .quarantine = UNSET,
+		.kill_after = UNSET, .patience = {.wait = true, .limit = -1},
+		.conflict_code = EXIT_BUSY, .status_fd = -1,
+		.log_level = LOG_NORMAL,
+	};
+}
+
+void config_release(struct settings *settings)
+{
+	for (size_t i = 0; i < settings->server_count; i++)
+		url_release(&settings->servers[i]);
+	settings->server_count = 0;
+}
+
+static int add_server(struct settings *settings, char *text,
+		      struct error *error)
+{
+	struct url *url = &settings->servers[settings->server_count];
+
+	if (*text == '\0') {
+		error_set(error, EXIT_USAGE, "an empty server address");
+		return -1;
+	}
+	if (settings->server_count == SERVERS_MAX) {
+		error_set(error, EXIT_USAGE, "more than %d servers",
+			  SERVERS_MAX);
+		return -1;
+	}
+	if (url_parse(url, text, error) < 0)
+		return -1;
+	settings->server_count++;
+	for (size_t i = 0; i + 1 < settings->server_count; i++) {
+		if (strcmp(settings->servers[i].name, url->name) != 0)
+			continue;
+		error_set(error, EXIT_USAGE, "server '%s' is named twice",
+			  url->name);
+		return -1;
+	}
+	return 0;
+}
+
+int config_add_servers(struct settings *settings, char *list,
+		       struct error *error)
+{
+	char *copy = strdup(list), *rest = copy, *text;
+	int result = 0;
+
+	if (copy == NULL) {
+		error_system(error, "memory");
+		return -1;
+	}
+	while (result == 0 && (text = strsep(&rest, ",")) != NULL)
+		result = add_server(settings, text, error);
+	url_hide_secret(list);
+	explicit_bzero(copy, strlen(list));
+	free(copy);
+	return result;
+}
+
+/* --- the environment ---------------------------------------------------- */
+
+/* In front of what is wrong with a variable, its name. */
+static int blame_variable(struct error *error, const char *name)
+{
+	char text[sizeof(error->text)];
+
+	memcpy(text, error->text, sizeof(text));
+	error_set(error, EXIT_CONFIG, "%s: %s", name, text);
+	return -1;
+}
+
+static int servers_from_environment(struct settings *settings,
+				    struct error *error)
+{
+	const char *list = getenv("REDLOCK_SERVERS");
+	char *copy;
+	int result;
+
+	if (settings->server_count > 0)
+		return 0;
+	copy = strdup(list != NULL && *list ? list : DEFAULT_SERVER);
+	result = config_add_servers(settings, copy, error);
+	free(copy);
+	return result < 0 ? blame_variable(error, "REDLOCK_SERVERS") : 0;
+}
+
+/* The first line of a file that only we can read; NULL with *error. */
+static char *read_password(const char *path, struct error *error)
+{
+	char text[PASSWORD_LONGEST + 1];
+	char *password = NULL;
+	struct stat found;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t size = -1;
+
+	if (fd >= 0 && fstat(fd, &found) == 0)
+		size = read(fd, text, sizeof(text) - 1);
+	if (size < 0) {
+		error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE: %s: %s",
+			  path, strerror(errno));
+	} else if (S_ISREG(found.st_mode) && (found.st_mode & 0077) != 0) {
+		error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE: %s: "
+			  "others can read or change it: chmod 600", path);
+	} else {
+		text[size] = '\0';
+		text[strcspn(text, "\r\n")] = '\0';
+		if (text[0] != '\0')
+			password = strdup(text);
+		else
+			error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE:"
+				  " %s: its first line is empty", path);
+	}
+	explicit_bzero(text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	return password;
+}
+
+/* For the servers whose URL has none. */
+static int passwords_from_environment(struct settings *settings,
+				      struct error *error)
+{
+	const char *path = getenv("REDLOCK_PASSWORD_FILE");
+	const char *given = getenv("REDLOCK_PASSWORD");
+	char *password = NULL;
+
+	if (given != NULL && *given != '\0')
+		password = strdup(given);
+	else if (path != NULL && *path != '\0' &&
+		 (password = read_password(path, error)) == NULL)
+		return -1;
+	if (password == NULL)
+		return 0;
+	for (size_t i = 0; i < settings->server_count; i++) {
+		struct url *url = &settings->servers[i];
+
+		if (url->password == NULL && url->kind != URL_LOCAL)
+			url->password = strdup(password);
+	}
+	explicit_bzero(password, strlen(password));
+	free(password);
+	return 0;
+}
+
+static int check_logins(const struct settings *settings, struct error *error)
+{
+	for (size_t i = 0; i < settings->server_count; i++) {
+		const struct url *url = &settings->servers[i];
+
+		if (url->user == NULL || url->password != NULL)
+			continue;
+		error_set(error, EXIT_CONFIG, "server '%s': a user without a "
+			  "password: set REDLOCK_PASSWORD", url->name);
+		return -1;
+	}
+	return 0;
+}
+
+/* --- defaults ----------------------------------------------------------- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void fill_defaults(struct settings *settings)
+{
+	if (settings->ttl == UNSET)
+		settings->ttl = DEFAULT_TTL;
+	/* a short lease leaves no time for two rounds of a second */
+	if (settings->timeout == UNSET)
+		settings->timeout = least(DEFAULT_TIMEOUT, settings->ttl / 6);
+	if (settings->timeout < 1)
+		settings->timeout = 1;
+	if (settings->kill_after == UNSET)
+		settings->kill_after = least(KILL_AFTER_LONGEST,
+					     settings->ttl / 6);
+	if (settings->quarantine == UNSET)
+		settings->quarantine = settings->server_count >= 3 ?
+			settings->ttl : 0;
+}
+
+static int check(const struct settings *settings, struct error *error)
+{
+	const char *wrong = NULL;
+
+	if (settings->nonblock && settings->limited)
+		wrong = "-n does not wait: it cannot go with -w";
+	else if (settings->nonblock && settings->poll)
+		wrong = "-n does not wait: it cannot go with --poll or "
+			"--tries";
+	else if (settings->ttl > TTL_LONGEST)
+		wrong = "a lease (-t) of more than a day: use a shorter one, "
+			"it is renewed";
+	else if (settings->ttl <= lock_drift(settings->ttl))
+		wrong = "the lease (-t) is too short to hold anything";
+	if (wrong == NULL)
+		return 0;
+	error_set(error, EXIT_USAGE, "%s", wrong);
+	return -1;
+}
+
+int config_finish(struct settings *settings, struct error *error)
+{
+	if (servers_from_environment(settings, error) < 0 ||
+	    passwords_from_environment(settings, error) < 0 ||
+	    check_logins(settings, error) < 0)
+		return -1;
+	fill_defaults(settings);
+	return check(settings, error);
+}
+
+int config_check_room(const struct settings *settings, struct error *error)
+{
+	int64_t drift = lock_drift(settings->ttl);
+	int64_t margin = guard_margin(settings->ttl);
+	int64_t need = drift + margin + settings->kill_after +
+		2 * settings->timeout;
+
+	if (settings->ttl > need)
+		return 0;
+	error_set(error, EXIT_USAGE, "a lease (-t) of %" PRId64 " ms leaves "
+		  "no room: it takes more than %" PRId64 " ms = %" PRId64
+		  " drift + %" PRId64 " to kill + %" PRId64 " --kill-after + "
+		  "2 x %" PRId64 " --timeout", settings->ttl, need, drift,
+		  margin, settings->kill_after, settings->timeout);
+	return -1;
+}
+
+int config_quorum(struct settings *settings, struct quorum *quorum,
+		  struct error *error)
+{
+	for (size_t i = 0; i < settings->server_count; i++)
+		if (settings->servers[i].kind == URL_LOCAL &&
+		    local_resolve(&settings->servers[i],
+				  deadline_in(LOCAL_START), error) < 0)
+			return -1;
+	quorum_init(quorum, settings->servers, settings->server_count,
+		    settings->timeout, settings->quarantine > 0);
+	settings->server_count = 0;
+	return 0;
+}

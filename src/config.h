@@ -1,0 +1,59 @@
+/*
+ * Settings: what the command line and the environment say, checked and with
+ * the defaults filled in. Command line over environment.
+ */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "log.h"
+#include "quorum.h"
+#include "waiter.h"
+
+#define UNSET INT64_C(-1)
+
+enum on_lost { ON_LOST_KILL, ON_LOST_WARN, ON_LOST_SIGNAL };
+enum format { FORMAT_PEOPLE, FORMAT_SHELL, FORMAT_JSON };
+
+struct settings {
+	struct url servers[SERVERS_MAX]; /* owned until config_quorum */
+	size_t server_count;
+	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
+	struct patience patience;
+	int conflict_code;
+	enum on_lost on_lost;
+	int lost_signal;
+	const char *label;
+	const char *shell_command;   /* -c */
+	int status_fd;               /* -1: none */
+	enum format format;
+	enum log_level log_level;
+	bool nonblock, limited, poll, help;
+	const char *key, *token;
+	char **command;              /* NULL-terminated; run */
+};
+
+void config_init(struct settings *settings);
+
+/* Adds the servers of a list with commas; URLs that carry a password are made
+ * unreadable in list itself, which may be what ps(1) shows. */
+int config_add_servers(struct settings *settings, char *list,
+		       struct error *error);
+
+/* After the command line: the environment, defaults, and whether all of it
+ * goes together. */
+int config_finish(struct settings *settings, struct error *error);
+
+/* What a run must hold: the ttl has room to renew and to stop COMMAND. */
+int config_check_room(const struct settings *settings, struct error *error);
+
+/* Hands the servers over to a quorum; `local:` is started where need be. */
+int config_quorum(struct settings *settings, struct quorum *quorum,
+		  struct error *error);
+
+void config_release(struct settings *settings);
+
+#endif

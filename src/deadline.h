@@ -1,0 +1,84 @@
+/*
+ * Moments and how long until them, in ms on CLOCK_BOOTTIME: the one clock that
+ * is neither set nor stopped while a machine is suspended, as a lease runs on.
+ *
+ * Everything that may block takes a struct deadline. A reading is rounded
+ * down, so a lease that is counted from it ends early, never late. poll(2)
+ * sleeps on CLOCK_MONOTONIC: look at the clock again after every wake.
+ */
+#ifndef DEADLINE_H
+#define DEADLINE_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+struct deadline {
+	int64_t at; /* ms since boot */
+};
+
+static inline int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The wall clock: for people and as the start of fences, never for leases. */
+static inline int64_t clock_wall_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static inline struct deadline deadline_at(int64_t at)
+{
+	return (struct deadline){at};
+}
+
+static inline struct deadline deadline_in(int64_t ms)
+{
+	return deadline_at(clock_ms() + ms);
+}
+
+static inline struct deadline deadline_never(void)
+{
+	return deadline_at(INT64_MAX);
+}
+
+static inline struct deadline deadline_earlier(struct deadline a,
+					       struct deadline b)
+{
+	return a.at < b.at ? a : b;
+}
+
+static inline bool deadline_passed(struct deadline deadline)
+{
+	return deadline.at != INT64_MAX && clock_ms() >= deadline.at;
+}
+
+/* ms left, 0 once it has passed */
+static inline int64_t deadline_left(struct deadline deadline)
+{
+	int64_t left;
+
+	if (deadline.at == INT64_MAX)
+		return INT64_MAX;
+	left = deadline.at - clock_ms();
+	return left > 0 ? left : 0;
+}
+
+/* poll(2) until the deadline; what poll returns. */
+static inline int deadline_poll(struct pollfd *polled, nfds_t count,
+				struct deadline until)
+{
+	int64_t left = deadline_left(until);
+
+	return poll(polled, count, left > 3600000 ? 3600000 : (int)left);
+}
+
+#endif

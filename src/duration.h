@@ -1,0 +1,20 @@
+/*
+ * DURATION: a number with ms, s, m, h or d behind it, or a bare number of
+ * seconds; fractions allowed, finer than a millisecond is cut. "500ms" "1.5".
+ */
+#ifndef DURATION_H
+#define DURATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DURATION_MAX (INT64_C(36500) * 86400000) /* a hundred years, in ms */
+#define DURATION_TEXT 32
+
+/* 0, or -1 where text is no DURATION of at most DURATION_MAX. */
+int duration_parse(const char *text, int64_t *ms);
+
+/* For people: "250ms", "21s", "4m10s", "3h02m", "5d4h". Returns text. */
+char *duration_format(char text[DURATION_TEXT], int64_t ms);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * Errors as values, and the exit codes that scripts may rely on.
+ *
+ * A function that can fail returns 0, or -1 with *error filled: one line of
+ * text without "redlock:" and without a newline, in the style of err(3), and
+ * the status to exit with. The text may hold bytes that a server or a user
+ * sent; log.c makes them visible when it prints. Secrets never enter it.
+ *
+ * What a lock can be without anything being wrong (busy, lost, not held) is a
+ * value of an enum in lock.h, not an error. Codes follow sysexits(3) where it
+ * has a meaning for them.
+ */
+#ifndef ERROR_H
+#define ERROR_H
+
+#include <stdbool.h>
+
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_NOT_HELD = 1,     /* release, extend */
+	EXIT_USAGE = 64,
+	EXIT_MISUSED = 65,     /* KEY is in use in another way */
+	EXIT_UNREACHED = 69,   /* no quorum of servers */
+	EXIT_BUG = 70,
+	EXIT_SYSTEM = 71,      /* the operating system refused something */
+	EXIT_BUSY = 75,
+	EXIT_LOST = 76,
+	EXIT_REFUSED = 77,     /* login, permission */
+	EXIT_CONFIG = 78,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+};
+
+struct error {
+	int code;              /* enum exit_code */
+	bool passing;          /* may be gone at the next try */
+	char text[2048];
+};
+
+/* Fills *error; text that does not fit is cut. */
+void error_set(struct error *error, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The same with ": " and strerror(errno) behind, and EXIT_SYSTEM. */
+void error_system(struct error *error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Appends to error->text. */
+void error_append(struct error *error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

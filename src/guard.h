@@ -1,0 +1,86 @@
+/*
+ * The guard: a small process that keeps the promise "COMMAND never outlives
+ * the lease" when redlock itself cannot, because it was killed, stopped, or is
+ * stuck. It is the one place where COMMAND is stopped for its lease's sake.
+ *
+ * It has a session of its own and the read end of one pipe. The other end says
+ * which group COMMAND leads (COMMAND's own process says it before it becomes
+ * COMMAND, so there is no moment without), and until when the lease is good.
+ * It acts
+ *  - when the time that it was told last has come: so a renewal that does not
+ *    arrive, for whatever reason, is enough;
+ *  - at end-of-file without a goodbye: redlock was killed;
+ *  - when it is told that the lock is lost (times that have passed).
+ * It sends SIGTERM (and SIGCONT, as a stopped process takes no SIGTERM), and
+ * SIGKILL once the time for that has come. What it has begun is not taken
+ * back: a later renewal is not believed, and its exit status says so.
+ *
+ * Why it hits no stranger: the goodbye is sent while COMMAND is still a zombie
+ * that holds its pid, before it is reaped. Where redlock is dead, somebody else
+ * reaps; then the guard looks every few ms whether the group is still there.
+ *
+ * In the foreground of a terminal COMMAND shares redlock's group with the rest
+ * of the pipeline. There the guard stops COMMAND and those of the group that
+ * carry the lock's token in their environment.
+ *
+ * A guard that was killed is replaced: the pipe and what it was told last stay
+ * with redlock. Its process name does not contain "redlock", so that pkill(1)
+ * does not hit both.
+ */
+#ifndef GUARD_H
+#define GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "deadline.h"
+#include "error.h"
+#include "token.h"
+
+struct guard_times {
+	struct deadline term, kill;
+};
+
+struct guard {
+	pid_t pid;                  /* 0: none runs */
+	int readable, writable;     /* the pipe */
+	int signal;                 /* the first one to send; 0: no guard */
+	bool kill;                  /* SIGKILL behind it */
+	int64_t kill_after;         /* ms between the two */
+	char token[TOKEN_SIZE];
+	struct guard_times times;   /* as told last */
+	bool fired;                 /* of one that has ended */
+};
+
+/*
+ * When to stop COMMAND so that it is gone before validity ends: SIGKILL at
+ * validity less the margin (from SIGKILL to reaped has taken 76 ms at p99 for
+ * a process of 1 GiB), SIGTERM kill_after earlier.
+ */
+int64_t guard_margin(int64_t ttl);
+struct guard_times guard_plan(struct deadline valid, int64_t margin,
+			      int64_t kill_after);
+
+/* signal, kill: as above. Fork while single-threaded. 0, or -1 with errno. */
+int guard_start(struct guard *guard, int signal, bool kill,
+		int64_t kill_after, const char *token,
+		struct guard_times times);
+
+/* In COMMAND's process before exec: this is the group (or, where it has none
+ * of its own, the process) to stop. Async-signal-safe. */
+void guard_announce(const struct guard *guard, pid_t pid, bool own_group);
+
+/* Any thread, one at a time. */
+void guard_tell(struct guard *guard, struct guard_times times);
+
+/* COMMAND has exited and is not yet reaped. */
+void guard_goodbye(const struct guard *guard);
+
+/* After a SIGCHLD: replaces a guard that has died. */
+void guard_check(struct guard *guard, pid_t command, bool own_group);
+
+/* After the goodbye: waits for its end. True where it has stopped COMMAND. */
+bool guard_wait(struct guard *guard);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * `local:`, this user's own redis-server on a Unix socket, for locks among one
+ * machine's processes.
+ *
+ * It must be the same server for all of a user's processes, or two of them
+ * hold one lock. So the place does not depend on being logged in: a cron job
+ * has no XDG_RUNTIME_DIR, and the login's own (/run/user/UID) goes away at
+ * logout. The socket is in XDG_RUNTIME_DIR where that names another directory
+ * of this user's, else in /tmp/redlock-UID. The directory is ours alone: it is
+ * made with mode 0700, and one that somebody else owns, that others can enter,
+ * or that is a symbolic link is refused, not used.
+ *
+ * Starting: whoever finds nobody listening takes an exclusive lock on a file
+ * beside the socket (flopen(3)), looks again, and only then starts the server;
+ * of any number of racing processes exactly one does. The server keeps nothing
+ * on disk, listens on no port, and is in a session of its own.
+ */
+#ifndef LOCAL_H
+#define LOCAL_H
+
+#include "deadline.h"
+#include "error.h"
+#include "url.h"
+
+/* Turns a URL_LOCAL into the URL_UNIX of the running server, started where
+ * need be. The name for people stays `local:`. */
+int local_resolve(struct url *url, struct deadline until, struct error *error);
+
+#endif

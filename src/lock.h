@@ -1,0 +1,117 @@
+/*
+ * The lock protocol (redlock-protocol(7)): an exclusive lock on M servers.
+ *
+ * Why two holders cannot believe in one key, as long as clocks run at nearly
+ * one rate:
+ *  - A vote is one script's answer, KEY set for a token that is never used for
+ *    a second attempt. Two majorities share a server, and that server has one
+ *    owner at a time.
+ *  - validity is counted from before the first byte is sent, less the drift:
+ *    it ends before any voter's lease can. A late answer only shortens it.
+ *  - A vote does not count where the login failed (the command then ran as the
+ *    default user), where the server has not been up for the quarantine (it
+ *    may have forgotten leases), or where another voter is the same server
+ *    (run_id).
+ *  - A request that is answered twice, or sent twice, is idempotent for its
+ *    token. A reply that is late belongs to its own round (quorum.h).
+ *  - A release or extension compares and acts inside one script.
+ *  - Nothing but lock_acquire ever makes a lock. lock_extend puts the key back
+ *    on servers that have lost it only in a round in which a quorum has kept
+ *    it, and does not count those in that round.
+ *
+ * Why fences rise: the fence is the largest of the votes, and the lock is
+ * taken only once a quorum has it stored; any later quorum shares a server
+ * with that one and counts on from there. A server is raised only while our
+ * token owns KEY there.
+ *
+ * Not a lock: it is released on every server, those that did not answer too,
+ * behind the acquire on the same connection.
+ */
+#ifndef LOCK_H
+#define LOCK_H
+
+#include "quorum.h"
+#include "record.h"
+#include "token.h"
+
+#define KEY_LONGEST 4096 /* bytes */
+
+enum vote {
+	VOTE_PENDING,      /* not asked, or no answer (yet) */
+	VOTE_FAILED,       /* servers[i].why */
+	VOTE_YES,          /* granted, kept, released */
+	VOTE_HELD,         /* another's */
+	VOTE_GONE,         /* nobody's */
+	VOTE_QUARANTINED,  /* granted, but the server is up too short */
+};
+
+struct lock {
+	struct quorum *quorum;
+	struct argument key, record;   /* record is owned */
+	int64_t ttl;                   /* ms */
+	int64_t quarantine;            /* ms; 0 for none */
+	struct buffer description;     /* owned */
+	char token[TOKEN_LONGEST + 1];
+	int64_t fence;
+	int64_t acquired;              /* when the lock was granted */
+	int64_t started;               /* when the last good round began */
+	struct deadline valid;         /* end of validity */
+	enum vote vote[SERVERS_MAX];   /* of the last round */
+	int64_t fences[SERVERS_MAX];
+	bool alias;                    /* two URLs turned out to be one server */
+	struct error alias_error;
+};
+
+/* What a refusal said about the holder. */
+struct busy {
+	bool known;                /* holder is filled; else a foreign program */
+	struct holder holder;
+	int64_t held;              /* ms, -1 where unknown */
+	int64_t left;              /* ms of its lease, -1 for no expiry */
+};
+
+enum lock_result {
+	LOCK_OK,           /* granted, kept, released */
+	LOCK_BUSY,         /* acquire: others hold it */
+	LOCK_NOT_HELD,     /* extend, release: not by this token */
+	LOCK_ERROR,        /* *error is filled */
+	LOCK_INTERRUPTED,
+};
+
+/* key must outlive the lock. Whoever acquires fills description
+ * (record_describe) first. */
+void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
+	       int64_t ttl, int64_t quarantine);
+void lock_release_memory(struct lock *lock);
+
+/* The part of a ttl that clocks may disagree about. */
+int64_t lock_drift(int64_t ttl);
+
+/*
+ * One attempt, under a fresh token. BUSY fills *busy. After anything but OK
+ * nothing is left on any server that answers. ERROR with error->passing may
+ * be otherwise in a moment.
+ */
+enum lock_result lock_acquire(struct lock *lock, struct deadline until,
+			      struct busy *busy, struct error *error);
+
+/* After an attempt that failed: servers that are up too short to have a vote
+ * are what it lacked. */
+bool lock_is_quarantined(const struct lock *lock);
+
+/*
+ * Renews lock->token's lease. OK: valid and started are new. NOT_HELD: so many
+ * servers have lost it that no quorum is left; *error says which. ERROR: too
+ * few answered; the lease runs on as it was.
+ */
+enum lock_result lock_extend(struct lock *lock, struct deadline until,
+			     struct error *error);
+
+/* Gives lock->token's lock back on every server. NOT_HELD: it was not held. */
+enum lock_result lock_release(struct lock *lock, struct deadline until,
+			      struct error *error);
+
+/* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
+void lock_describe_busy(struct buffer *text, const struct busy *busy);
+
+#endif

@@ -1,0 +1,190 @@
+#include "output.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+
+static void buffer_reserve(struct buffer *buffer, size_t more)
+{
+	size_t need = buffer->length + more + 1;
+	char *grown;
+
+	if (need <= buffer->size)
+		return;
+	need = need < 256 ? 256 : need * 2;
+	grown = realloc(buffer->data, need);
+	if (grown == NULL)
+		_exit(EXIT_SYSTEM);
+	buffer->data = grown;
+	buffer->size = need;
+}
+
+void buffer_release(struct buffer *buffer)
+{
+	free(buffer->data);
+	*buffer = (struct buffer){0};
+}
+
+void buffer_append(struct buffer *buffer, const void *data, size_t length)
+{
+	buffer_reserve(buffer, length);
+	if (length > 0)
+		memcpy(buffer->data + buffer->length, data, length);
+	buffer->length += length;
+	buffer->data[buffer->length] = '\0';
+}
+
+void buffer_print(struct buffer *buffer, const char *format, ...)
+{
+	va_list arguments, again;
+	int length;
+
+	va_start(arguments, format);
+	va_copy(again, arguments);
+	length = vsnprintf(NULL, 0, format, arguments);
+	if (length > 0) {
+		buffer_reserve(buffer, (size_t)length);
+		vsnprintf(buffer->data + buffer->length, (size_t)length + 1,
+			  format, again);
+		buffer->length += (size_t)length;
+	}
+	va_end(again);
+	va_end(arguments);
+}
+
+/* The length of the UTF-8 character at text, 0 where there is none (RFC 3629:
+ * no overlong forms, no surrogates); its code point in *point. */
+static size_t utf8_decode(const char *text, size_t length, uint32_t *point)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *byte = (const unsigned char *)text;
+	size_t size = byte[0] < 0x80 ? 1 : byte[0] >= 0xf0 && byte[0] < 0xf5 ? 4
+		    : byte[0] >= 0xe0 && byte[0] < 0xf0 ? 3
+		    : byte[0] >= 0xc2 && byte[0] < 0xe0 ? 2 : 0;
+
+	if (size == 0 || size > length)
+		return 0;
+	*point = size == 1 ? byte[0] : byte[0] & (0xffu >> (size + 1));
+	for (size_t i = 1; i < size; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+		*point = *point << 6 | (byte[i] & 0x3f);
+	}
+	if (size > 1 && (*point < least[size] || *point > 0x10ffff ||
+			 (*point >= 0xd800 && *point < 0xe000)))
+		return 0;
+	return size;
+}
+
+static int is_printable(uint32_t point, int utf8)
+{
+	if (point < 0x80)
+		return point >= 0x20 && point != 0x7f;
+	return utf8 && point >= 0xa0 && point != 0xad && point != 0x61c &&
+	       !(point >= 0x200b && point <= 0x200f) &&
+	       !(point >= 0x2028 && point <= 0x202e) &&
+	       !(point >= 0x2060 && point <= 0x206f) && point != 0xfeff &&
+	       !(point >= 0xe0000 && point <= 0xe0fff);
+}
+
+static void escape_byte(struct buffer *buffer, unsigned char byte)
+{
+	static const char from[] = "\n\t\r\033", to[] = "ntre";
+	const char *known = byte ? strchr(from, byte) : NULL;
+
+	if (known != NULL)
+		buffer_print(buffer, "\\%c", to[known - from]);
+	else
+		buffer_print(buffer, "\\x%02x", byte);
+}
+
+void output_visible(struct buffer *buffer, const char *text, size_t length,
+		    int utf8)
+{
+	uint32_t point = 0;
+
+	buffer_reserve(buffer, length);
+	for (size_t at = 0, size; at < length; at += size) {
+		size = utf8_decode(text + at, length - at, &point);
+		if (size > 0 && is_printable(point, utf8)) {
+			buffer_append(buffer, text + at, size);
+			continue;
+		}
+		size = 1;
+		escape_byte(buffer, (unsigned char)text[at]);
+	}
+	buffer_append(buffer, "", 0);
+}
+
+int output_utf8(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value != NULL && value[0] != '\0')
+			return strcasestr(value, "utf-8") != NULL ||
+			       strcasestr(value, "utf8") != NULL;
+	}
+	return 0;
+}
+
+void output_json(struct buffer *buffer, const char *text, size_t length)
+{
+	uint32_t point = 0;
+
+	buffer_append(buffer, "\"", 1);
+	for (size_t at = 0, size; at < length; at += size) {
+		size = utf8_decode(text + at, length - at, &point);
+		if (size == 0) {
+			size = 1;
+			buffer_append(buffer, "\\ufffd", 6);
+		} else if (point == '"' || point == '\\') {
+			buffer_print(buffer, "\\%c", (int)point);
+		} else if (point < 0x20 || point == 0x7f) {
+			buffer_print(buffer, "\\u%04x", (unsigned)point);
+		} else {
+			buffer_append(buffer, text + at, size);
+		}
+	}
+	buffer_append(buffer, "\"", 1);
+}
+
+void output_shell(struct buffer *buffer, const char *text)
+{
+	buffer_append(buffer, "'", 1);
+	for (; *text; text++) {
+		if (*text == '\'')
+			buffer_append(buffer, "'\\''", 4);
+		else
+			buffer_append(buffer, text, 1);
+	}
+	buffer_append(buffer, "'", 1);
+}
+
+int output_write(int fd, const char *text, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, text, length);
+
+		if (written < 0 && errno == EAGAIN) {
+			poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1,
+			     1000);
+			continue;
+		}
+		if (written < 0 && errno != EINTR)
+			return -1;
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * Bytes that users and servers chose, made fit for where they go: a terminal,
+ * a JSON text, a shell.
+ *
+ * Each function appends to a struct buffer, which grows as needed; a zeroed
+ * one is empty. A failed allocation ends the process with EXIT_SYSTEM, as
+ * nothing sensible can be printed then.
+ */
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buffer {
+	char *data;      /* ends with a NUL that length does not count */
+	size_t length, size;
+};
+
+void buffer_release(struct buffer *buffer);
+void buffer_append(struct buffer *buffer, const void *data, size_t length);
+void buffer_print(struct buffer *buffer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * For people: printable text as it is (beyond ASCII only where utf8 is set),
+ * all else as \n, \t, \e or \xHH. Characters that hide or turn text around
+ * count as unprintable.
+ */
+void output_visible(struct buffer *buffer, const char *text, size_t length,
+		    int utf8);
+
+/* Whether the locale in the environment says UTF-8. */
+int output_utf8(void);
+
+/* A JSON string (RFC 8259), quotes included; bytes that are not UTF-8 become
+ * U+FFFD, so that every byte string gives a valid text. */
+void output_json(struct buffer *buffer, const char *text, size_t length);
+
+/* One word of a POSIX shell, in single quotes. */
+void output_shell(struct buffer *buffer, const char *text);
+
+/* Writes all of it to fd; -1 with errno where that failed. */
+int output_write(int fd, const char *text, size_t length);
+
+#endif

@@ -1,0 +1,202 @@
+#include "quorum.h"
+
+#include <stdlib.h>
+
+#include "log.h"
+
+void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
+		 int64_t timeout, bool need_identity)
+{
+	*quorum = (struct quorum){
+		.servers = calloc(count, sizeof(struct server)),
+		.timeout = timeout, .interrupt = -1,
+	};
+	if (quorum->servers == NULL)
+		abort();
+	quorum->count = count;
+	for (size_t i = 0; i < count; i++)
+		server_init(&quorum->servers[i], &urls[i],
+			    count > 1 || need_identity);
+}
+
+void quorum_release(struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		server_release(&quorum->servers[i]);
+	free(quorum->servers);
+	*quorum = (struct quorum){0};
+}
+
+size_t quorum_size(const struct quorum *quorum)
+{
+	return quorum->count / 2 + 1;
+}
+
+void quorum_round(struct quorum *quorum)
+{
+	quorum->ticket++;
+	quorum->asked_at = clock_ms();
+	for (size_t i = 0; i < quorum->count; i++) {
+		quorum->slot[i].waiting = false;
+		quorum->slot[i].again = false;
+	}
+}
+
+void quorum_ask(struct quorum *quorum, size_t i, bool sticky,
+		const struct argument *arguments, size_t count)
+{
+	struct server *server = &quorum->servers[i];
+
+	quorum->slot[i].was_up = server->state == SERVER_UP;
+	quorum->slot[i].waiting = true;
+	/* one that fails here is DOWN, which quorum_gather finds */
+	server_ask(server, quorum->ticket, sticky, arguments, count);
+}
+
+/* What server_pump hands replies to, with what belongs to the round. */
+struct round {
+	struct quorum *quorum;
+	const struct judge *judge;
+};
+
+static void got_reply(void *context, struct server *server, uint64_t ticket,
+		      const struct reply *reply)
+{
+	struct round *round = context;
+	struct quorum *quorum = round->quorum;
+	size_t i = (size_t)(server - quorum->servers);
+
+	if (ticket != quorum->ticket || !quorum->slot[i].waiting) {
+		log_step("%s: a late reply, thrown away", server->url.name);
+		return;
+	}
+	quorum->slot[i].waiting = false;
+	if (round->judge != NULL)
+		round->judge->reply(round->judge->context, i, reply);
+}
+
+/* A connection that broke under a request: ask once more, or give it up. */
+static void handle_broken(struct round *round, size_t i)
+{
+	struct quorum *quorum = round->quorum;
+	struct server *server = &quorum->servers[i];
+
+	log_step("%s: %s", server->url.name, server->why);
+	if (!quorum->slot[i].waiting) {
+		/* a reply and then rubbish: the reply does not count either */
+		if (round->judge != NULL)
+			round->judge->reply(round->judge->context, i, NULL);
+		return;
+	}
+	if (quorum->slot[i].was_up && !quorum->slot[i].again) {
+		quorum->slot[i].again = true;
+		if (server_ask_again(server) == 0)
+			return;
+	}
+	quorum->slot[i].waiting = false;
+	if (round->judge != NULL)
+		round->judge->reply(round->judge->context, i, NULL);
+}
+
+static void give_up_failed(struct round *round)
+{
+	struct quorum *quorum = round->quorum;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum->slot[i].waiting &&
+		    quorum->servers[i].state == SERVER_DOWN)
+			handle_broken(round, i);
+}
+
+static bool is_waiting(const struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum->slot[i].waiting)
+			return true;
+	return false;
+}
+
+/* One poll and what follows from it. True where interrupted. */
+static bool step(struct round *round, struct deadline until)
+{
+	struct quorum *quorum = round->quorum;
+	struct pollfd polled[SERVERS_MAX + 1];
+	size_t count = quorum->count;
+
+	for (size_t i = 0; i < count; i++) {
+		struct server *server = &quorum->servers[i];
+
+		polled[i] = (struct pollfd){
+			.fd = server_fd(server),
+			.events = server_events(server),
+		};
+		until = deadline_earlier(until, server_wake(server));
+	}
+	polled[count] = (struct pollfd){
+		.fd = quorum->interrupt, .events = POLLIN,
+	};
+	if (deadline_poll(polled, count + 1, until) < 0)
+		return false; /* EINTR: the caller looks at the clock */
+	for (size_t i = 0; i < count; i++) {
+		struct server *server = &quorum->servers[i];
+		bool was_up = server->state == SERVER_UP;
+
+		if (server_pump(server, polled[i].revents, got_reply,
+				round) < 0) {
+			quorum->slot[i].was_up |= was_up;
+			handle_broken(round, i);
+		}
+	}
+	return polled[count].revents != 0;
+}
+
+enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
+			    const struct judge *judge)
+{
+	struct round round = {quorum, judge};
+
+	for (;;) {
+		give_up_failed(&round);
+		if (judge->certain(judge->context))
+			return GATHER_CERTAIN;
+		if (!is_waiting(quorum))
+			return GATHER_OVER;
+		if (deadline_passed(until))
+			break;
+		if (step(&round, until))
+			return GATHER_INTERRUPTED;
+	}
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum->slot[i].waiting)
+			server_blame_silence(&quorum->servers[i],
+					     clock_ms() - quorum->asked_at);
+	return GATHER_OVER;
+}
+
+enum gathered quorum_idle(struct quorum *quorum, struct deadline until)
+{
+	struct round round = {quorum, NULL};
+
+	while (!deadline_passed(until))
+		if (step(&round, until))
+			return GATHER_INTERRUPTED;
+	return GATHER_OVER;
+}
+
+bool quorum_unsent(const struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++) {
+		const struct server *server = &quorum->servers[i];
+
+		if (server->sent < server->output.length)
+			return true;
+	}
+	return false;
+}
+
+void quorum_renew_silent(struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum->slot[i].waiting)
+			server_renew(&quorum->servers[i]);
+}

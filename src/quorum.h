@@ -1,0 +1,83 @@
+/*
+ * One command to all servers, replies until the result is certain.
+ *
+ *	quorum_round(&quorum);                      a new ticket
+ *	quorum_ask(&quorum, i, ...);                for each server
+ *	quorum_gather(&quorum, until, &judge);
+ *
+ * The judge is handed each reply (NULL where that server failed or hung up:
+ * quorum.servers[i].why says why) and is asked after each whether the result
+ * is certain; then nothing more is waited for, so that a dead minority adds no
+ * delay. What slower servers still owe is read and thrown away by later calls.
+ *
+ * A connection that was up and broke before its reply came is opened again
+ * once a round and the command sent again: every script is idempotent for its
+ * token, so a reply that was lost after the server had executed the request
+ * does no harm.
+ *
+ * Not thread-safe: the thread that holds COMMAND's lock owns the connections.
+ */
+#ifndef QUORUM_H
+#define QUORUM_H
+
+#include "server.h"
+
+#define SERVERS_MAX 32
+
+struct quorum {
+	struct server *servers;   /* owned */
+	size_t count;
+	int64_t timeout;          /* ms, of one round */
+	int interrupt;            /* readable: give up at once; -1 for none */
+	uint64_t ticket;
+	int64_t asked_at;         /* ms; when this round began */
+	struct {
+		bool waiting;     /* asked in this round, no answer yet */
+		bool was_up;      /* had a connection when it was asked */
+		bool again;       /* was asked again in this round */
+	} slot[SERVERS_MAX];
+};
+
+enum gathered { GATHER_CERTAIN, GATHER_OVER, GATHER_INTERRUPTED };
+
+struct judge {
+	void *context;
+	void (*reply)(void *context, size_t server, const struct reply *reply);
+	bool (*certain)(void *context);
+};
+
+/* Takes over the count URLs; a server is asked for its identity where there
+ * is more than one or need_identity is set. */
+void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
+		 int64_t timeout, bool need_identity);
+void quorum_release(struct quorum *quorum);
+
+/* The number of votes that makes an exclusive lock: a majority. */
+size_t quorum_size(const struct quorum *quorum);
+
+/* Begins a round; its time counts from here. */
+void quorum_round(struct quorum *quorum);
+
+/* Never fails: a server that fails at once is handed to the judge. */
+void quorum_ask(struct quorum *quorum, size_t server, bool sticky,
+		const struct argument *arguments, size_t count);
+
+/*
+ * CERTAIN: the judge said so. OVER: the deadline has passed or nobody is left
+ * to wait for; those that did not answer have why set. INTERRUPTED: the
+ * interrupt descriptor is readable.
+ */
+enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
+			    const struct judge *judge);
+
+/* Reads what servers still send and sends what they still have to get, until
+ * the deadline or an interrupt. */
+enum gathered quorum_idle(struct quorum *quorum, struct deadline until);
+
+/* Whether anything is still to be sent, or a connection still being made. */
+bool quorum_unsent(const struct quorum *quorum);
+
+/* The next round uses fresh connections to those that have not answered. */
+void quorum_renew_silent(struct quorum *quorum);
+
+#endif

@@ -1,0 +1,91 @@
+#include "record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LABEL_LONGEST 160 /* bytes of the label that are kept */
+
+static void describe(struct buffer *text, const char *name, const char *value,
+		     size_t length)
+{
+	buffer_print(text, "%s=", name);
+	output_visible(text, value, length, 1);
+	buffer_append(text, "\n", 1);
+}
+
+void record_describe(struct buffer *text, pid_t pid, const char *label,
+		     int64_t ttl)
+{
+	/* from the environment: asking the name service costs every start */
+	const char *user = getenv("LOGNAME") ? getenv("LOGNAME")
+					     : getenv("USER");
+	char host[65] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	describe(text, "host", host, strlen(host));
+	buffer_print(text, "pid=%ld\n", (long)pid);
+	if (user != NULL)
+		describe(text, "user", user, strnlen(user, 32));
+	else
+		buffer_print(text, "user=uid %ld\n", (long)getuid());
+	buffer_print(text, "ttl=%" PRId64 "\n", ttl);
+	describe(text, "command", label, strnlen(label, LABEL_LONGEST));
+}
+
+static void copy(char *to, size_t size, const char *value, size_t length)
+{
+	if (length > size - 1)
+		length = size - 1;
+	memcpy(to, value, length);
+	to[length] = '\0';
+}
+
+static void parse_line(struct holder *holder, const char *line, size_t length)
+{
+	const char *equals = memchr(line, '=', length);
+	const char *value;
+	size_t name, rest;
+	char number[21];
+
+	if (equals == NULL)
+		return;
+	value = equals + 1;
+	name = (size_t)(equals - line);
+	rest = length - name - 1;
+	if (name == 4 && memcmp(line, "host", name) == 0)
+		copy(holder->host, sizeof(holder->host), value, rest);
+	else if (name == 4 && memcmp(line, "user", name) == 0)
+		copy(holder->user, sizeof(holder->user), value, rest);
+	else if (name == 7 && memcmp(line, "command", name) == 0)
+		copy(holder->command, sizeof(holder->command), value, rest);
+	else if (name == 3 && memcmp(line, "pid", name) == 0) {
+		copy(number, sizeof(number), value, rest);
+		holder->pid = strtoll(number, NULL, 10);
+	}
+}
+
+void record_parse(struct holder *holder, const char *text, size_t length)
+{
+	*holder = (struct holder){0};
+	while (length > 0) {
+		const char *end = memchr(text, '\n', length);
+		size_t line = end != NULL ? (size_t)(end - text) : length;
+
+		parse_line(holder, text, line);
+		line += end != NULL;
+		text += line;
+		length -= line;
+	}
+}
+
+void record_print(struct buffer *text, const struct holder *holder)
+{
+	buffer_print(text, "held by %s",
+		     holder->host[0] ? holder->host : "somebody");
+	if (holder->pid > 0)
+		buffer_print(text, " pid %" PRId64, holder->pid);
+	if (holder->command[0] != '\0')
+		buffer_print(text, " '%s'", holder->command);
+}

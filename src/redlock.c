@@ -1,0 +1,162 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "config.h"
+#include "options.h"
+#include "signals.h"
+
+#ifndef VERSION
+#define VERSION "0"
+#endif
+
+const struct command commands[] = {
+	{COMMAND_RUN, "run", "run [OPTION ...] KEY [--] COMMAND [ARGUMENT ...]\n"
+	 "       redlock run [OPTION ...] -c STRING KEY",
+	 "hold KEY while COMMAND runs", cmd_run},
+	{COMMAND_ACQUIRE, "acquire", "acquire [OPTION ...] KEY",
+	 "take KEY and print its token", cmd_acquire},
+	{COMMAND_RELEASE, "release", "release [OPTION ...] KEY [TOKEN]",
+	 "give KEY back", cmd_release},
+	{COMMAND_EXTEND, "extend", "extend [OPTION ...] KEY [TOKEN]",
+	 "renew KEY's lease", cmd_extend},
+	{0, NULL, NULL, NULL, NULL},
+};
+
+static int print(struct buffer *text)
+{
+	int result = output_write(STDOUT_FILENO, text->data, text->length);
+
+	buffer_release(text);
+	return result == 0 ? EXIT_DONE : EXIT_SYSTEM;
+}
+
+static int print_version(void)
+{
+	struct buffer text = {0};
+
+	buffer_print(&text, "redlock %s\n", VERSION);
+	return print(&text);
+}
+
+static int print_help(void)
+{
+	struct buffer text = {0};
+
+	buffer_print(&text, "usage: redlock COMMAND ...\n\n"
+		     "A lock in Redis, on one server or a quorum of them, held "
+		     "while a command runs.\n\n");
+	for (const struct command *each = commands; each->name; each++)
+		buffer_print(&text, "  %-9s %s\n", each->name, each->summary);
+	buffer_print(&text, "  %-9s what a command takes\n"
+		     "\nredlock COMMAND --help tells the options; "
+		     "redlock --version the version; man redlock the rest.\n",
+		     "help");
+	return print(&text);
+}
+
+static int print_command_help(const struct command *command)
+{
+	struct buffer text = {0};
+
+	buffer_print(&text, "usage: redlock %s\n\n%s\n\n", command->usage,
+		     command->summary);
+	options_help(&text, command);
+	return print(&text);
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *each = commands; each->name; each++)
+		if (strcmp(each->name, name) == 0)
+			return each;
+	return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+	const char *names[sizeof(commands) / sizeof(commands[0])];
+	const char *nearest;
+	size_t count = 0;
+
+	for (const struct command *each = commands; each->name; each++)
+		names[count++] = each->name;
+	names[count++] = "help";
+	nearest = options_nearest(name, names, count);
+	if (nearest != NULL)
+		log_error("unknown command '%s': did you mean %s?", name,
+			  nearest);
+	else
+		log_error("unknown command '%.64s': see redlock help", name);
+	return EXIT_USAGE;
+}
+
+static int help(const char *name)
+{
+	const struct command *command;
+
+	if (name == NULL)
+		return print_help();
+	command = find_command(name);
+	return command != NULL ? print_command_help(command)
+			       : refuse_command(name);
+}
+
+static int run_command(const struct command *command, char **argv)
+{
+	struct settings settings;
+	struct error error;
+	int status;
+
+	config_init(&settings);
+	if (options_parse(&settings, command, argv, &error) < 0 ||
+	    (!settings.help && config_finish(&settings, &error) < 0)) {
+		log_error("%s", error.text);
+		status = error.code;
+	} else if (settings.help) {
+		status = print_command_help(command);
+	} else {
+		log_init(settings.log_level);
+		status = command->main(&settings);
+	}
+	config_release(&settings);
+	return status;
+}
+
+/* A closed standard descriptor would be given to a socket of ours, and
+ * COMMAND's error messages to the server. COMMAND finds it closed again. */
+static void occupy_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	signals_init();
+	occupy_standard_descriptors();
+	log_init(LOG_NORMAL);
+	if (argc < 2) {
+		log_error("a command is missing: see redlock help");
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		return print_version();
+	if (strcmp(argv[1], "help") == 0)
+		return help(argv[2]);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return print_help();
+	command = find_command(argv[1]);
+	return command != NULL ? run_command(command, argv + 2)
+			       : refuse_command(argv[1]);
+}

@@ -1,0 +1,37 @@
+/*
+ * Names to addresses with a bound: getaddrinfo(3) can take 20 s where a
+ * resolver is dead, so a name is looked up by a thread of its own that can be
+ * left behind. Numeric addresses need neither thread nor look-up.
+ *
+ *	struct resolve *lookup = resolve_start(host, port, &error_text);
+ *	... poll resolve_fd(lookup) for POLLIN ...
+ *	resolve_finish(lookup, &addresses)
+ *
+ * The thread blocks all signals. A look-up that is abandoned frees itself.
+ */
+#ifndef RESOLVE_H
+#define RESOLVE_H
+
+#include <stdint.h>
+
+#include "stream.h"
+
+struct resolve;
+
+/* Numeric hosts only: 0 with *addresses filled, or -1 where host is a name. */
+int resolve_numeric(const char *host, uint16_t port,
+		    struct addresses *addresses);
+
+/* NULL with errno where no thread could be started. */
+struct resolve *resolve_start(const char *host, uint16_t port);
+
+int resolve_fd(const struct resolve *resolve);
+
+/* Call once the descriptor is readable. NULL, or why there is no address
+ * (static text). Frees resolve. */
+const char *resolve_finish(struct resolve *resolve,
+			   struct addresses *addresses);
+
+void resolve_abandon(struct resolve *resolve);
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * One connection to one server: hiredis formats what is sent and parses what
+ * comes, the bytes are moved here without ever blocking.
+ *
+ * server_ask queues a command and connects where needed; nothing moves until
+ * server_pump is called with what poll(2) said of server_fd/server_events (or
+ * when the moment server_wake has come). The whole first exchange (login,
+ * name, identity, command) leaves in one write.
+ *
+ * Why a reply is never taken for another's: Redis answers in order, so the
+ * connection keeps a queue of what it is owed, and a reply counts for the
+ * ticket that stands first in it. A late reply is thus read and handed over
+ * under its old ticket. A reply that nobody is owed, a malformed one, or one
+ * that is too large ends the connection.
+ *
+ * Why an acquire and its release are never seen in reverse: both use this
+ * connection, which is kept while an answer is due (server_renew tells when it
+ * may be replaced). What was never sent can be taken back (server_withdraw).
+ *
+ * hiredis is included by server.c only. Not thread-safe: one thread at a time.
+ */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "deadline.h"
+#include "output.h"
+#include "resolve.h"
+#include "url.h"
+
+#define REPLY_VALUES 8   /* of an array that a script returns */
+#define OWED_MAX 32      /* replies a connection may owe before it is dropped */
+
+struct reply {
+	const char *failure;     /* an error reply's text, else NULL */
+	size_t count;
+	struct value {
+		const char *text;  /* NULL for an integer */
+		size_t length;
+		int64_t number;
+	} value[REPLY_VALUES];
+};
+
+struct argument {
+	const char *data;
+	size_t length;
+};
+
+/* What the server said of itself in the first exchange. */
+struct identity {
+	bool known;
+	char run_id[41];
+	int64_t started;   /* no later than this by our clock (ms): see .c */
+	bool durable;      /* appends to a file, synced at every write */
+};
+
+enum server_state {
+	SERVER_DOWN,       /* no connection; the next server_ask opens one */
+	SERVER_RESOLVING,
+	SERVER_CONNECTING,
+	SERVER_PAUSING,    /* backlog full; again at retry_at */
+	SERVER_UP,
+};
+
+enum owed_kind { OWED_LOGIN, OWED_NAME, OWED_INFO, OWED_CONFIG, OWED_ASKED };
+
+struct owed {
+	enum owed_kind kind;
+	bool sticky;
+	uint64_t ticket;
+};
+
+struct server {
+	struct url url;          /* owned */
+	bool identify;           /* ask for struct identity */
+	enum server_state state;
+	int fd;                  /* -1 where there is none */
+	struct resolve *lookup;
+	struct addresses addresses;  /* the last good ones are kept */
+	size_t address;          /* that is being tried */
+	int64_t retry_at;
+	struct redisReader *reader;
+	size_t unparsed;         /* bytes since the last whole reply */
+	struct buffer output;
+	size_t sent;             /* of output */
+	struct buffer last;      /* the command asked last, formatted */
+	struct owed last_owed;
+	struct owed owed[OWED_MAX];
+	unsigned owed_first, owed_count;
+	bool login_failed;
+	bool complained;         /* the last reply refused the greeting */
+	struct identity identity;
+	char why[256];           /* the last failure, without the name */
+	int why_code;            /* enum exit_code */
+	bool why_passing;
+};
+
+/* A reply to what was asked under ticket. reply lives for the call only. */
+typedef void server_reply(void *context, struct server *server,
+			  uint64_t ticket, const struct reply *reply);
+
+/* Takes over *url. identify: ask who the server is when connecting. */
+void server_init(struct server *server, struct url *url, bool identify);
+void server_release(struct server *server);
+
+/* Queues a command. sticky: its reply must come before the connection may be
+ * replaced. -1 where the server failed at once (see why). */
+int server_ask(struct server *server, uint64_t ticket, bool sticky,
+	       const struct argument *arguments, size_t count);
+
+/* Asks the last command again on a fresh connection, under its old ticket. */
+int server_ask_again(struct server *server);
+
+int server_fd(const struct server *server);
+short server_events(const struct server *server);
+struct deadline server_wake(const struct server *server);
+
+/* Moves bytes; -1 where the connection failed and is closed (see why). */
+int server_pump(struct server *server, short revents, server_reply *reply,
+		void *context);
+
+/* Takes back what was queued but not sent, as nothing is connected yet. */
+void server_withdraw(struct server *server);
+
+/* Closes the connection unless it owes a sticky reply; the next server_ask
+ * opens a fresh one. */
+void server_renew(struct server *server);
+
+/* Says why the server has not answered, for one that is waited for. */
+void server_blame_silence(struct server *server, int64_t waited_ms);
+
+/* Sorts an error reply into why, why_code and why_passing. */
+void server_blame_reply(struct server *server, const char *failure);
+
+#endif

@@ -1,0 +1,137 @@
+#include "signals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,
+			     SIGUSR2};
+static const int others[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+
+static sigset_t inherited_mask;
+static struct sigaction inherited_pipe, inherited_child;
+static sigset_t watched;
+static int descriptor = -1;
+
+void signals_init(void)
+{
+	struct sigaction action = {.sa_handler = SIG_IGN};
+
+	sigprocmask(SIG_SETMASK, NULL, &inherited_mask);
+	sigaction(SIGPIPE, &action, &inherited_pipe);
+	action.sa_handler = SIG_DFL;
+	sigaction(SIGCHLD, &action, &inherited_child);
+}
+
+/* Blocks and watches these, but for those that we were told to ignore. */
+static int watch(const int *numbers, size_t count)
+{
+	int fd;
+
+	for (size_t i = 0; i < count; i++) {
+		struct sigaction current;
+
+		if (sigaction(numbers[i], NULL, &current) == 0 &&
+		    current.sa_handler != SIG_IGN)
+			sigaddset(&watched, numbers[i]);
+	}
+	sigprocmask(SIG_BLOCK, &watched, NULL);
+	fd = signalfd(descriptor, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd >= 0)
+		descriptor = fd;
+	return fd;
+}
+
+int signals_open(void)
+{
+	sigemptyset(&watched);
+	return watch(ending, sizeof(ending) / sizeof(ending[0]));
+}
+
+int signals_open_all(void)
+{
+	return watch(others, sizeof(others) / sizeof(others[0]));
+}
+
+struct signals_event signals_next(void)
+{
+	struct signalfd_siginfo info;
+	ssize_t size = read(descriptor, &info, sizeof(info));
+
+	if (size != (ssize_t)sizeof(info))
+		return (struct signals_event){0};
+	return (struct signals_event){
+		.number = (int)info.ssi_signo,
+		.by_terminal = info.ssi_code == SI_KERNEL,
+	};
+}
+
+int signals_ending(void)
+{
+	return signals_next().number;
+}
+
+void signals_block_all(struct signals_mask *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before->set);
+}
+
+void signals_unblock(const struct signals_mask *before)
+{
+	pthread_sigmask(SIG_SETMASK, &before->set, NULL);
+}
+
+void signals_reset(void)
+{
+	sigaction(SIGPIPE, &inherited_pipe, NULL);
+	sigaction(SIGCHLD, &inherited_child, NULL);
+	sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
+void signals_ignore_all(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+void signals_die(int number)
+{
+	struct rlimit none = {0, 0};
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t only;
+
+	setrlimit(RLIMIT_CORE, &none);
+	sigaction(number, &action, NULL);
+	sigemptyset(&only);
+	sigaddset(&only, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	/* one whose default is not to end us */
+	_exit(128 + number);
+}
+
+int signals_parse(const char *name)
+{
+	if (strncasecmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (int number = 1; number < NSIG; number++) {
+		const char *known = sigabbrev_np(number);
+		char digits[3] = {(char)('0' + number / 10),
+				  (char)('0' + number % 10)};
+
+		if ((known != NULL && strcasecmp(known, name) == 0) ||
+		    strcmp(digits + (number < 10), name) == 0)
+			return number;
+	}
+	return 0;
+}

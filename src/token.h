@@ -1,0 +1,19 @@
+/*
+ * Who owns a lock: 128 random bits in hex, drawn anew for every attempt and
+ * never used for two. Draw in a process that has no second thread yet: a
+ * child of a threaded process may find arc4random's mutex held for ever.
+ */
+#ifndef TOKEN_H
+#define TOKEN_H
+
+#include <stdint.h>
+
+#define TOKEN_SIZE 33      /* with the NUL */
+#define TOKEN_LONGEST 256  /* bytes, of tokens that other programs made */
+
+void token_make(char token[TOKEN_SIZE]);
+
+/* A random number from 0 to limit, for a pause with full jitter. */
+int64_t token_jitter(int64_t limit);
+
+#endif

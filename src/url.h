@@ -1,0 +1,42 @@
+/*
+ * Where a server is.
+ *
+ *	redis://[[user]:password@]host[:port][/db]
+ *	unix://[[user]:password@]/path[?db=N]
+ *	local:
+ *
+ * Works on a copy and hands over only a whole result. User and password may be
+ * percent-encoded (RFC 3986); errors and url->name never show them.
+ */
+#ifndef URL_H
+#define URL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+#define URL_PATH_SIZE 108 /* of a Unix socket's path, with the NUL */
+
+enum url_kind { URL_TCP, URL_UNIX, URL_LOCAL };
+
+struct url {
+	enum url_kind kind;
+	char *user, *password; /* NULL where none was given */
+	char *host;            /* URL_TCP; IPv6 without its brackets */
+	uint16_t port;
+	char *path;            /* URL_UNIX */
+	uint32_t db;
+	char *name;            /* for people: the URL without its secrets */
+};
+
+/* 0, or -1 with *error (EXIT_USAGE) and *url zeroed. */
+int url_parse(struct url *url, const char *text, struct error *error);
+
+/* Frees what url holds; secrets are overwritten first. */
+void url_release(struct url *url);
+
+/* Makes the secrets in text (a URL, well-formed or not) unreadable, in place. */
+void url_hide_secret(char *text);
+
+#endif

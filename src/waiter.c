@@ -1,0 +1,99 @@
+#include "waiter.h"
+
+#include <inttypes.h>
+
+#include "log.h"
+
+#define PAUSE_LONGEST 128     /* ms, while others hold the lock */
+#define OUTAGE_PAUSE 50       /* ms, at least, while servers are away */
+#define OUTAGE_LONGEST 1000
+
+struct wait {
+	const struct patience *patience;
+	struct deadline limit;
+	unsigned long tries;
+	bool answered;        /* a quorum has, at least once */
+	bool told;            /* of an outage */
+};
+
+static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
+{
+	while (times-- > 0 && first < longest)
+		first *= 2;
+	return first < longest ? first : longest;
+}
+
+static int64_t next_pause(const struct wait *wait, enum lock_result result)
+{
+	if (result == LOCK_ERROR)
+		return OUTAGE_PAUSE + token_jitter(
+			doubled(OUTAGE_PAUSE, wait->tries, OUTAGE_LONGEST));
+	if (wait->patience->every > 0)
+		return wait->patience->every;
+	return token_jitter(doubled(1, wait->tries - 1, PAUSE_LONGEST));
+}
+
+static bool is_over(const struct wait *wait, enum lock_result result,
+		    const struct lock *lock, const struct error *error)
+{
+	const struct patience *patience = wait->patience;
+
+	if (result == LOCK_OK || result == LOCK_INTERRUPTED)
+		return true;
+	if (!patience->wait || deadline_passed(wait->limit) ||
+	    (patience->tries > 0 && wait->tries >= patience->tries))
+		return true;
+	if (result != LOCK_ERROR)
+		return false;
+	return !error->passing ||
+	       (!wait->answered && patience->limit < 0 &&
+		!lock_is_quarantined(lock));
+}
+
+static void tell_outage(struct wait *wait, const struct lock *lock,
+			const struct error *error)
+{
+	if (!wait->told)
+		log_notice("%.*s: still waiting: %s", (int)lock->key.length,
+			   lock->key.data, error->text);
+	wait->told = true;
+}
+
+/* False where a signal came. */
+static bool pause_for(int64_t ms, const struct wait *wait, int interrupt)
+{
+	struct pollfd polled = {.fd = interrupt, .events = POLLIN};
+	struct deadline until = deadline_earlier(deadline_in(ms), wait->limit);
+
+	while (!deadline_passed(until))
+		if (deadline_poll(&polled, 1, until) > 0)
+			return false;
+	return true;
+}
+
+enum lock_result waiter_acquire(struct lock *lock,
+				const struct patience *patience,
+				struct busy *busy, struct error *error)
+{
+	struct wait wait = {
+		.patience = patience,
+		.limit = patience->limit < 0 ? deadline_never()
+					     : deadline_in(patience->limit),
+	};
+
+	for (;;) {
+		enum lock_result result = lock_acquire(
+			lock, deadline_in(lock->quorum->timeout), busy, error);
+
+		wait.tries++;
+		if (is_over(&wait, result, lock, error))
+			return result;
+		if (result == LOCK_ERROR)
+			tell_outage(&wait, lock, error);
+		else
+			wait.answered = true;
+		if (!pause_for(next_pause(&wait, result), &wait,
+			       lock->quorum->interrupt))
+			return LOCK_INTERRUPTED;
+	}
+}

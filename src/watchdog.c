@@ -1,0 +1,150 @@
+#include "watchdog.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "duration.h"
+#include "log.h"
+#include "signals.h"
+
+static struct guard_times plan(const struct watchdog *watchdog)
+{
+	return guard_plan(watchdog->lock->valid, watchdog->margin,
+			  watchdog->kill_after);
+}
+
+/* Says that the lock is lost, and has COMMAND stopped. */
+static void lose(struct watchdog *watchdog, const struct error *why)
+{
+	struct guard_times times = plan(watchdog);
+
+	pthread_mutex_lock(&watchdog->mutex);
+	watchdog->lost = true;
+	watchdog->why = *why;
+	pthread_mutex_unlock(&watchdog->mutex);
+	times.kill = deadline_earlier(times.kill,
+				      deadline_in(watchdog->kill_after));
+	times.term = deadline_at(0);
+	guard_tell(watchdog->guard, times);
+	eventfd_write(watchdog->lost_event, 1);
+}
+
+static void lose_by_silence(struct watchdog *watchdog,
+			    const struct error *last, int64_t since)
+{
+	struct error why;
+	char text[DURATION_TEXT];
+
+	error_set(&why, EXIT_LOST, "not renewed for %s: %s",
+		  duration_format(text, clock_ms() - since),
+		  last->text[0] ? last->text : "redlock was stopped itself");
+	lose(watchdog, &why);
+}
+
+static void note_renewal(struct watchdog *watchdog)
+{
+	char text[DURATION_TEXT];
+
+	guard_tell(watchdog->guard, plan(watchdog));
+	pthread_mutex_lock(&watchdog->mutex);
+	watchdog->renewals++;
+	pthread_mutex_unlock(&watchdog->mutex);
+	log_step("renewed, %s left", duration_format(
+			 text, deadline_left(watchdog->lock->valid)));
+}
+
+static void *run(void *argument)
+{
+	struct watchdog *watchdog = argument;
+	struct lock *lock = watchdog->lock;
+	struct deadline next = deadline_at(lock->started + lock->ttl / 3);
+	struct deadline end = plan(watchdog).term;
+	struct error error = {0};
+	unsigned failures = 0;
+
+	while (quorum_idle(lock->quorum, deadline_earlier(next, end)) !=
+	       GATHER_INTERRUPTED) {
+		enum lock_result result;
+
+		if (deadline_passed(end)) {
+			lose_by_silence(watchdog, &error, lock->started);
+			break;
+		}
+		result = lock_extend(lock, deadline_earlier(
+			end, deadline_in(lock->quorum->timeout)), &error);
+		if (result == LOCK_INTERRUPTED)
+			break;
+		if (result == LOCK_NOT_HELD) {
+			lose(watchdog, &error);
+			break;
+		}
+		if (result == LOCK_OK && !deadline_passed(end)) {
+			failures = 0;
+			end = plan(watchdog).term;
+			next = deadline_at(lock->started + lock->ttl / 3);
+			note_renewal(watchdog);
+			continue;
+		}
+		quorum_renew_silent(lock->quorum);
+		next = failures++ == 0 ? deadline_in(0)
+				       : deadline_in(lock->ttl / 10);
+		log_step("not renewed: %s", error.text);
+	}
+	return NULL;
+}
+
+int watchdog_start(struct watchdog *watchdog, struct lock *lock,
+		   struct guard *guard, int64_t margin, int64_t kill_after)
+{
+	struct signals_mask before;
+	int result;
+
+	*watchdog = (struct watchdog){
+		.lock = lock, .guard = guard, .margin = margin,
+		.kill_after = kill_after,
+		.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.lost_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	};
+	if (watchdog->stop < 0 || watchdog->lost_event < 0)
+		return -1;
+	pthread_mutex_init(&watchdog->mutex, NULL);
+	lock->quorum->interrupt = watchdog->stop;
+	signals_block_all(&before);
+	result = pthread_create(&watchdog->thread, NULL, run, watchdog);
+	signals_unblock(&before);
+	watchdog->running = result == 0;
+	errno = result;
+	return result == 0 ? 0 : -1;
+}
+
+int watchdog_fd(const struct watchdog *watchdog)
+{
+	return watchdog->lost_event;
+}
+
+bool watchdog_lost(struct watchdog *watchdog, struct error *why)
+{
+	bool lost;
+
+	pthread_mutex_lock(&watchdog->mutex);
+	lost = watchdog->lost;
+	if (lost)
+		*why = watchdog->why;
+	pthread_mutex_unlock(&watchdog->mutex);
+	return lost;
+}
+
+void watchdog_stop(struct watchdog *watchdog)
+{
+	if (watchdog->running) {
+		eventfd_write(watchdog->stop, 1);
+		pthread_join(watchdog->thread, NULL);
+		pthread_mutex_destroy(&watchdog->mutex);
+	}
+	watchdog->lock->quorum->interrupt = -1;
+	watchdog->running = false;
+	close(watchdog->stop);
+	close(watchdog->lost_event);
+}

@@ -1,0 +1,54 @@
+/*
+ * The watchdog: a thread that renews the lock while COMMAND runs.
+ *
+ * It extends every third of the ttl, on its own schedule however slow the last
+ * round was; a failed round is repeated at once on fresh connections, then
+ * every tenth of the ttl. Each new validity is told to the guard.
+ *
+ * Why the lease is not believed too long: validity counts from the start of a
+ * round that a quorum has kept; an answer that arrives when it is time to stop
+ * COMMAND is not believed any more, by the watchdog (it looks at the clock
+ * behind each round) nor by the guard. A thread that is late, stopped or stuck
+ * tells the guard nothing, and that is enough to stop COMMAND in time.
+ *
+ * From _start to _stop the connections and the lock belong to the thread.
+ * While it sleeps it reads what servers send late and sees a connection that
+ * was closed. All signals are blocked in it; _stop ends its sleep at once.
+ */
+#ifndef WATCHDOG_H
+#define WATCHDOG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "guard.h"
+#include "lock.h"
+
+struct watchdog {
+	struct lock *lock;
+	struct guard *guard;
+	int64_t margin, kill_after;   /* ms */
+	pthread_t thread;
+	bool running;
+	int stop;                     /* eventfd: end the thread */
+	int lost_event;               /* eventfd: readable once it is lost */
+	pthread_mutex_t mutex;        /* of what follows */
+	bool lost;
+	struct error why;
+	unsigned renewals;
+};
+
+/* 0, or -1 with errno. */
+int watchdog_start(struct watchdog *watchdog, struct lock *lock,
+		   struct guard *guard, int64_t margin, int64_t kill_after);
+
+/* Readable once the lock is lost. */
+int watchdog_fd(const struct watchdog *watchdog);
+
+/* Whether the lock is lost, and why. */
+bool watchdog_lost(struct watchdog *watchdog, struct error *why);
+
+/* Ends the thread, promptly; the connections are the caller's again. */
+void watchdog_stop(struct watchdog *watchdog);
+
+#endif
