@@ -13,9 +13,10 @@ SANITIZE =
 BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 
 SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c \
-	watchdog.c waiter.c child.c guard.c lock.c quorum.c server.c stream.c \
+	watchdog.c waiter.c child.c guard.c lock.c ballot.c script.c quorum.c \
+	server.c reply.c identity.c stream.c \
 	resolve.c local.c config.c options.c url.c duration.c token.c record.c \
-	output.c log.c error.c signals.c
+	output.c log.c error.c signals.c suggest.c
 SCRIPTS = acquire extend release raise
 
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)

@@ -39,7 +39,7 @@ static void complain_busy(const struct session *session,
 	/* 0 asks for silence: it is how cron lines say "elsewhere is fine" */
 	if (session->settings->conflict_code == 0)
 		return;
-	lock_describe_busy(&text, busy);
+	record_print_busy(&text, busy);
 	log_error("%s: %s", session->settings->key, text.data);
 	buffer_release(&text);
 }

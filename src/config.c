@@ -24,9 +24,8 @@ void config_init(struct settings *settings)
 {
 	*settings = (struct settings){
 		.timeout = UNSET, .ttl = UNSET, .quarantine = UNSET,
-		.kill_after = UNSET, .patience = {.wait = true, .limit = -1},
+		.kill_after = UNSET, .patience = {.limit = UNSET},
 		.conflict_code = EXIT_BUSY, .status_fd = -1,
-		.log_level = LOG_NORMAL,
 	};
 }
 
@@ -190,6 +189,7 @@ static int64_t least(int64_t a, int64_t b)
 
 static void fill_defaults(struct settings *settings)
 {
+	settings->patience.wait = !settings->nonblock;
 	if (settings->ttl == UNSET)
 		settings->ttl = DEFAULT_TTL;
 	/* a short lease leaves no time for two rounds of a second */
@@ -209,11 +209,13 @@ static int check(const struct settings *settings, struct error *error)
 {
 	const char *wrong = NULL;
 
-	if (settings->nonblock && settings->limited)
+	if (settings->nonblock && settings->patience.limit != UNSET)
 		wrong = "-n does not wait: it cannot go with -w";
 	else if (settings->nonblock && settings->poll)
 		wrong = "-n does not wait: it cannot go with --poll or "
 			"--tries";
+	else if (settings->quiet && settings->verbose)
+		wrong = "-q and -v: it is one or the other";
 	else if (settings->ttl > TTL_LONGEST)
 		wrong = "a lease (-t) of more than a day: use a shorter one, "
 			"it is renewed";

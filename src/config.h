@@ -30,8 +30,8 @@ struct settings {
 	const char *shell_command;   /* -c */
 	int status_fd;               /* -1: none */
 	enum format format;
-	enum log_level log_level;
-	bool nonblock, limited, poll, help;
+	bool nonblock, exclusive, poll, quiet, verbose, help;
+	struct error error;          /* a server that could not be added */
 	const char *key, *token;
 	char **command;              /* NULL-terminated; run */
 };

@@ -84,19 +84,6 @@ static int trust_directory(const struct place *place, struct error *error)
 	return -1;
 }
 
-/* Whether somebody listens on the socket, if only with a full backlog. */
-static bool is_listening(const struct place *place)
-{
-	struct address address;
-	int fd;
-
-	stream_unix_address(&address, place->socket);
-	fd = stream_open(&address);
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 || errno == EAGAIN;
-}
-
 static void exec_server(const struct place *place, int failure)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -169,7 +156,7 @@ static int start_server(const struct place *place, struct deadline until,
 		error_system(error, "local:: cannot run redis-server");
 		return -1;
 	}
-	while (!is_listening(place)) {
+	while (!stream_is_listening(place->socket)) {
 		if (deadline_passed(until)) {
 			error_set(error, EXIT_UNREACHED, "local:: the "
 				  "redis-server does not come up: see "
@@ -196,7 +183,7 @@ static int start_once(const struct place *place, struct deadline until,
 		}
 		poll(NULL, 0, LOOK_AGAIN);
 	}
-	if (!is_listening(place))
+	if (!stream_is_listening(place->socket))
 		result = start_server(place, until, error);
 	close(lock);
 	return result;
@@ -209,7 +196,7 @@ int local_resolve(struct url *url, struct deadline until, struct error *error)
 	if (find_place(&place, error) < 0 ||
 	    trust_directory(&place, error) < 0)
 		return -1;
-	if (!is_listening(&place) && start_once(&place, until, error) < 0)
+	if (!stream_is_listening(place.socket) && start_once(&place, until, error) < 0)
 		return -1;
 	url->kind = URL_UNIX;
 	url->path = strdup(place.socket);

@@ -35,6 +35,7 @@
 #include "token.h"
 
 #define KEY_LONGEST 4096 /* bytes */
+#define FENCE_LARGEST (INT64_C(1) << 53) /* Lua counts in doubles */
 
 enum vote {
 	VOTE_PENDING,      /* not asked, or no answer (yet) */
@@ -60,14 +61,6 @@ struct lock {
 	int64_t fences[SERVERS_MAX];
 	bool alias;                    /* two URLs turned out to be one server */
 	struct error alias_error;
-};
-
-/* What a refusal said about the holder. */
-struct busy {
-	bool known;                /* holder is filled; else a foreign program */
-	struct holder holder;
-	int64_t held;              /* ms, -1 where unknown */
-	int64_t left;              /* ms of its lease, -1 for no expiry */
 };
 
 enum lock_result {
@@ -110,8 +103,5 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 /* Gives lock->token's lock back on every server. NOT_HELD: it was not held. */
 enum lock_result lock_release(struct lock *lock, struct deadline until,
 			      struct error *error);
-
-/* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
-void lock_describe_busy(struct buffer *text, const struct busy *busy);
 
 #endif

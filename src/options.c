@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "duration.h"
 #include "signals.h"
+#include "suggest.h"
 
 #define RUN COMMAND_RUN
 #define ACQUIRE COMMAND_ACQUIRE
@@ -19,172 +21,131 @@
 #define ALL (RUN | ACQUIRE | RELEASE | EXTEND)
 
 #define QUOTED_LONGEST 64  /* bytes of an argument in an error */
+#define NAME_LONGEST 40    /* of an option, for a suggestion */
 
-/* What a setter says: NULL, or what an option's value should have been. */
-typedef const char *setter(struct settings *settings, char *value,
-			   struct error *error);
+/*
+ * Puts value into the field of settings that the table names. NULL, or what the
+ * value should have been; "" where settings->error says it.
+ */
+typedef const char *setter(struct settings *settings, void *field,
+			   char *value);
 
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
 
-static const char *set_positive(int64_t *to, const char *value)
+static const char *set_duration(struct settings *settings, void *field,
+				char *value)
 {
-	return duration_parse(value, to) < 0 || *to <= 0 ?
-		WANT_DURATION " (more than 0)" : NULL;
+	(void)settings;
+	return duration_parse(value, field) < 0 ? WANT_DURATION : NULL;
 }
 
-static const char *set_any(int64_t *to, const char *value)
+static const char *set_positive(struct settings *settings, void *field,
+				char *value)
 {
-	return duration_parse(value, to) < 0 ? WANT_DURATION : NULL;
-}
+	const int64_t *ms = field;
 
-/* Plain digits from least to most: no sign, no blank. */
-static int parse_number(const char *value, long least, long most, long *number)
-{
-	char *end;
-
-	if (strspn(value, "0123456789") != strlen(value) || *value == '\0')
-		return -1;
-	errno = 0;
-	*number = strtol(value, &end, 10);
-	return errno != 0 || *number < least || *number > most ? -1 : 0;
-}
-
-static const char *set_server(struct settings *settings, char *value,
-			      struct error *error)
-{
-	return config_add_servers(settings, value, error) < 0 ? "" : NULL;
-}
-
-static const char *set_timeout(struct settings *settings, char *value,
-			       struct error *error)
-{
-	(void)error;
-	return set_positive(&settings->timeout, value);
-}
-
-static const char *set_ttl(struct settings *settings, char *value,
-			   struct error *error)
-{
-	(void)error;
-	return set_positive(&settings->ttl, value);
-}
-
-static const char *set_nonblock(struct settings *settings, char *value,
-				struct error *error)
-{
-	(void)value;
-	(void)error;
-	settings->nonblock = true;
-	settings->patience.wait = false;
+	if (set_duration(settings, field, value) != NULL || *ms <= 0)
+		return WANT_DURATION " (more than 0)";
 	return NULL;
 }
 
-static const char *set_wait(struct settings *settings, char *value,
-			    struct error *error)
+static const char *set_flag(struct settings *settings, void *field,
+			    char *value)
 {
-	(void)error;
-	settings->limited = true;
-	return set_any(&settings->patience.limit, value);
+	bool *flag = field;
+
+	(void)settings;
+	(void)value;
+	*flag = true;
+	return NULL;
 }
 
-static const char *set_conflict(struct settings *settings, char *value,
-				struct error *error)
+static const char *set_text(struct settings *settings, void *field,
+			    char *value)
+{
+	const char **text = field;
+
+	(void)settings;
+	*text = value;
+	return *value == '\0' ? "a text" : NULL;
+}
+
+/* Plain digits, up to most: no sign, no blank. */
+static int parse_number(const char *value, long most, long *number)
+{
+	if (*value == '\0' || strspn(value, "0123456789") != strlen(value))
+		return -1;
+	errno = 0;
+	*number = strtol(value, NULL, 10);
+	return errno != 0 || *number > most ? -1 : 0;
+}
+
+static const char *set_server(struct settings *settings, void *field,
+			      char *value)
+{
+	(void)field;
+	return config_add_servers(settings, value, &settings->error) < 0 ?
+		"" : NULL;
+}
+
+static const char *set_conflict(struct settings *settings, void *field,
+				char *value)
 {
 	long number;
 
-	(void)error;
-	if (parse_number(value, 0, 255, &number) < 0)
+	(void)field;
+	if (parse_number(value, 255, &number) < 0)
 		return "a number from 0 to 255";
 	settings->conflict_code = (int)number;
 	return NULL;
 }
 
-static const char *set_exclusive(struct settings *settings, char *value,
-				 struct error *error)
+static const char *set_poll(struct settings *settings, void *field,
+			    char *value)
 {
-	(void)settings;
-	(void)value;
-	(void)error;
-	return NULL; /* the one kind there is, named */
-}
-
-static const char *set_poll(struct settings *settings, char *value,
-			    struct error *error)
-{
-	(void)error;
 	settings->poll = true;
-	return value == NULL ? NULL :
-		set_positive(&settings->patience.every, value);
+	return value == NULL ? NULL : set_positive(settings, field, value);
 }
 
-static const char *set_tries(struct settings *settings, char *value,
-			     struct error *error)
+static const char *set_tries(struct settings *settings, void *field,
+			     char *value)
 {
 	long number;
 
-	(void)error;
-	if (parse_number(value, 1, INT_MAX, &number) < 0)
+	(void)field;
+	if (parse_number(value, INT_MAX, &number) < 0 || number == 0)
 		return "a number from 1 on";
 	settings->poll = true;
 	settings->patience.tries = (unsigned long)number;
 	return NULL;
 }
 
-static const char *set_quarantine(struct settings *settings, char *value,
-				  struct error *error)
+static const char *set_on_lost(struct settings *settings, void *field,
+			       char *value)
 {
-	(void)error;
-	return set_any(&settings->quarantine, value);
-}
-
-static const char *set_label(struct settings *settings, char *value,
-			     struct error *error)
-{
-	(void)error;
-	settings->label = value;
-	return *value == '\0' ? "a text" : NULL;
-}
-
-static const char *set_kill_after(struct settings *settings, char *value,
-				  struct error *error)
-{
-	(void)error;
-	return set_any(&settings->kill_after, value);
-}
-
-static const char *set_on_lost(struct settings *settings, char *value,
-			       struct error *error)
-{
-	(void)error;
+	(void)field;
 	if (strcmp(value, "kill") == 0) {
 		settings->on_lost = ON_LOST_KILL;
-	} else if (strcmp(value, "warn") == 0) {
-		settings->on_lost = ON_LOST_WARN;
-	} else {
-		settings->on_lost = ON_LOST_SIGNAL;
-		settings->lost_signal = signals_parse(value);
-		if (settings->lost_signal == 0)
-			return "kill, warn or a signal's name";
+		return NULL;
 	}
-	return NULL;
+	if (strcmp(value, "warn") == 0) {
+		settings->on_lost = ON_LOST_WARN;
+		return NULL;
+	}
+	settings->on_lost = ON_LOST_SIGNAL;
+	settings->lost_signal = signals_parse(value);
+	return settings->lost_signal == 0 ? "kill, warn or a signal's name"
+					  : NULL;
 }
 
-static const char *set_shell_command(struct settings *settings, char *value,
-				     struct error *error)
-{
-	(void)error;
-	settings->shell_command = value;
-	return *value == '\0' ? "a shell command" : NULL;
-}
-
-static const char *set_status_fd(struct settings *settings, char *value,
-				 struct error *error)
+static const char *set_status_fd(struct settings *settings, void *field,
+				 char *value)
 {
 	long number;
 	int flags;
 
-	(void)error;
-	if (parse_number(value, 0, INT_MAX, &number) < 0)
+	(void)field;
+	if (parse_number(value, INT_MAX, &number) < 0)
 		return "the number of an open descriptor";
 	flags = fcntl((int)number, F_GETFL);
 	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
@@ -193,51 +154,19 @@ static const char *set_status_fd(struct settings *settings, char *value,
 	return NULL;
 }
 
-static const char *set_format(struct settings *settings, char *value,
-			      struct error *error)
+static const char *set_format(struct settings *settings, void *field,
+			      char *value)
 {
-	(void)error;
-	if (strcmp(value, "shell") == 0)
-		settings->format = FORMAT_SHELL;
-	else if (strcmp(value, "json") == 0)
-		settings->format = FORMAT_JSON;
-	else
-		return "shell or json";
-	return NULL;
-}
-
-static const char *set_quiet(struct settings *settings, char *value,
-			     struct error *error)
-{
-	(void)value;
-	(void)error;
-	if (settings->log_level == LOG_VERBOSE)
-		return "used without --verbose";
-	settings->log_level = LOG_QUIET;
-	return NULL;
-}
-
-static const char *set_verbose(struct settings *settings, char *value,
-			       struct error *error)
-{
-	(void)value;
-	(void)error;
-	if (settings->log_level == LOG_QUIET)
-		return "used without --quiet";
-	settings->log_level = LOG_VERBOSE;
-	return NULL;
-}
-
-static const char *set_help(struct settings *settings, char *value,
-			    struct error *error)
-{
-	(void)value;
-	(void)error;
-	settings->help = true;
-	return NULL;
+	(void)field;
+	settings->format = strcmp(value, "shell") == 0 ? FORMAT_SHELL :
+			   strcmp(value, "json") == 0 ? FORMAT_JSON :
+			   FORMAT_PEOPLE;
+	return settings->format == FORMAT_PEOPLE ? "shell or json" : NULL;
 }
 
 enum takes { TAKES_NOTHING, TAKES_VALUE, MAY_TAKE_VALUE };
+
+#define FIELD(name) offsetof(struct settings, name)
 
 static const struct option {
 	char letter;             /* 0: none */
@@ -246,101 +175,54 @@ static const struct option {
 	const char *value;       /* its name in help */
 	unsigned commands;       /* enum command_id */
 	setter *set;
+	size_t field;
 	const char *help;
 } options[] = {
-	{'S', "server", TAKES_VALUE, "URL", ALL, set_server,
+	{'S', "server", TAKES_VALUE, "URL", ALL, set_server, 0,
 	 "a server; again, or with commas, for each further one"},
-	{0, "timeout", TAKES_VALUE, "DURATION", ALL, set_timeout,
+	{0, "timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
+	 FIELD(timeout),
 	 "the longest that one round with the servers takes (1s)"},
-	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND, set_ttl,
-	 "the lease (30s)"},
-	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_nonblock,
-	 "do not wait"},
-	{'w', "wait", TAKES_VALUE, "DURATION", TAKING, set_wait,
-	 "wait no longer than this (for ever)"},
-	{'E', "conflict-exit-code", TAKES_VALUE, "N", TAKING, set_conflict,
+	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND, set_positive,
+	 FIELD(ttl), "the lease (30s)"},
+	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_flag,
+	 FIELD(nonblock), "do not wait"},
+	{'w', "wait", TAKES_VALUE, "DURATION", TAKING, set_duration,
+	 FIELD(patience.limit), "wait no longer than this (for ever)"},
+	{'E', "conflict-exit-code", TAKES_VALUE, "N", TAKING, set_conflict, 0,
 	 "exit status where KEY is held by others (75)"},
-	{'x', "exclusive", TAKES_NOTHING, NULL, TAKING, set_exclusive,
-	 "one holder at a time (the default)"},
+	{'x', "exclusive", TAKES_NOTHING, NULL, TAKING, set_flag,
+	 FIELD(exclusive), "one holder at a time (the default)"},
 	{0, "poll", MAY_TAKE_VALUE, "DURATION", TAKING, set_poll,
+	 FIELD(patience.every),
 	 "try again and again, every DURATION (growing, to 128ms)"},
-	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries,
+	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries, 0,
 	 "give up after N attempts"},
-	{0, "quarantine", TAKES_VALUE, "DURATION", TAKING, set_quarantine,
+	{0, "quarantine", TAKES_VALUE, "DURATION", TAKING, set_duration,
+	 FIELD(quarantine),
 	 "a server up for less has no vote (ttl, with 3 servers or more)"},
-	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_label,
+	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_text, FIELD(label),
 	 "shown to those who find KEY held (the command line)"},
-	{'k', "kill-after", TAKES_VALUE, "DURATION", RUN, set_kill_after,
+	{'k', "kill-after", TAKES_VALUE, "DURATION", RUN, set_duration,
+	 FIELD(kill_after),
 	 "between SIGTERM and SIGKILL (a sixth of the ttl, 5s at most)"},
-	{0, "on-lost", TAKES_VALUE, "kill|warn|SIGNAL", RUN, set_on_lost,
+	{0, "on-lost", TAKES_VALUE, "kill|warn|SIGNAL", RUN, set_on_lost, 0,
 	 "what a lost lock means for COMMAND (kill)"},
-	{'c', "command", TAKES_VALUE, "STRING", RUN, set_shell_command,
-	 "run STRING with $SHELL -c"},
-	{0, "status-fd", TAKES_VALUE, "N", RUN, set_status_fd,
+	{'c', "command", TAKES_VALUE, "STRING", RUN, set_text,
+	 FIELD(shell_command), "run STRING with $SHELL -c"},
+	{0, "status-fd", TAKES_VALUE, "N", RUN, set_status_fd, 0,
 	 "write how it went to descriptor N, as one JSON line"},
-	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format,
+	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
 	 "for eval, or for programs"},
-	{'q', "quiet", TAKES_NOTHING, NULL, ALL, set_quiet, "only errors"},
-	{'v', "verbose", TAKES_NOTHING, NULL, ALL, set_verbose,
+	{'q', "quiet", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(quiet),
+	 "only errors"},
+	{'v', "verbose", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(verbose),
 	 "each step with its time"},
-	{'h', "help", TAKES_NOTHING, NULL, ALL, set_help, "this text"},
+	{'h', "help", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(help),
+	 "this text"},
 };
 
 #define OPTION_COUNT (sizeof(options) / sizeof(options[0]))
-
-/* --- suggestions -------------------------------------------------------- */
-
-#define NEAR_LONGEST 32
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Edits (insert, delete, replace, swap neighbours) between two short words. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t rows = strlen(a), columns = strlen(b);
-	size_t cost[NEAR_LONGEST + 1][NEAR_LONGEST + 1];
-
-	for (size_t i = 0; i <= rows; i++)
-		cost[i][0] = i;
-	for (size_t k = 0; k <= columns; k++)
-		cost[0][k] = k;
-	for (size_t i = 1; i <= rows; i++) {
-		for (size_t k = 1; k <= columns; k++) {
-			size_t best = cost[i - 1][k - 1] +
-				(a[i - 1] != b[k - 1]);
-
-			best = least(best, cost[i - 1][k] + 1);
-			best = least(best, cost[i][k - 1] + 1);
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
-			    a[i - 2] == b[k - 1])
-				best = least(best, cost[i - 2][k - 2] + 1);
-			cost[i][k] = best;
-		}
-	}
-	return cost[rows][columns];
-}
-
-const char *options_nearest(const char *text, const char *const *names,
-			    size_t count)
-{
-	const char *nearest = NULL;
-	size_t best = 3;
-
-	if (strlen(text) > NEAR_LONGEST || strlen(text) < 2)
-		return NULL;
-	for (size_t i = 0; i < count; i++) {
-		size_t edits = distance(text, names[i]);
-
-		if (edits < best && edits < strlen(text)) {
-			best = edits;
-			nearest = names[i];
-		}
-	}
-	return nearest;
-}
 
 /* --- reading ------------------------------------------------------------ */
 
@@ -385,19 +267,16 @@ static int set(struct reader *reader, const struct option *option,
 		return refuse(reader, "%s", text);
 	}
 	reader->given[option - options] = true;
-	wanted = option->set(reader->settings, value, reader->error);
+	wanted = option->set(reader->settings,
+			     (char *)reader->settings + option->field, value);
 	if (wanted == NULL)
 		return 0;
 	if (*wanted == '\0')
-		return -1; /* the setter has said it */
-	if (option->takes == TAKES_NOTHING)
-		snprintf(text, sizeof(text), "%s must be %s", as_given,
-			 wanted);
+		*reader->error = reader->settings->error;
 	else
-		snprintf(text, sizeof(text), "%s '%s' is not %s", as_given,
-			 shorten(value, shown), wanted);
-	error_set(reader->error, EXIT_USAGE, "%s: %s", reader->command->name,
-		  text);
+		error_set(reader->error, EXIT_USAGE, "%s: %s '%s' is not %s",
+			  reader->command->name, as_given,
+			  shorten(value, shown), wanted);
 	return -1;
 }
 
@@ -413,7 +292,7 @@ static const struct option *find_long(const char *name, size_t length)
 static int refuse_long(struct reader *reader, char *argument)
 {
 	const char *names[OPTION_COUNT], *nearest;
-	char name[NEAR_LONGEST + 2], text[256];
+	char name[NAME_LONGEST], text[256];
 	size_t count = 0;
 
 	argument[strcspn(argument, "=")] = '\0';
@@ -421,7 +300,7 @@ static int refuse_long(struct reader *reader, char *argument)
 		if (options[i].commands & reader->command->id)
 			names[count++] = options[i].name;
 	snprintf(name, sizeof(name), "%s", argument + 2);
-	nearest = options_nearest(name, names, count);
+	nearest = suggest_nearest(name, names, count);
 	if (nearest == NULL)
 		return refuse(reader, "unknown option '%s'", argument);
 	snprintf(text, sizeof(text), "unknown option '%s': did you mean --%s?",

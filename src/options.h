@@ -22,8 +22,4 @@ int options_parse(struct settings *settings, const struct command *command,
 /* Appends a command's options, a line or two each. */
 void options_help(struct buffer *text, const struct command *command);
 
-/* The nearest of count names where one is near enough; else NULL. */
-const char *options_nearest(const char *text, const char *const *names,
-			    size_t count);
-
 #endif

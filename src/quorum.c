@@ -1,6 +1,7 @@
 #include "quorum.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "log.h"
 
@@ -32,6 +33,20 @@ size_t quorum_size(const struct quorum *quorum)
 	return quorum->count / 2 + 1;
 }
 
+size_t quorum_find_alias(const struct quorum *quorum, size_t i)
+{
+	const struct identity *identity = &quorum->servers[i].identity;
+
+	for (size_t k = 0; k < quorum->count && identity->known; k++) {
+		const struct identity *other = &quorum->servers[k].identity;
+
+		if (k != i && other->known &&
+		    strcmp(identity->run_id, other->run_id) == 0)
+			return k;
+	}
+	return i;
+}
+
 void quorum_round(struct quorum *quorum)
 {
 	quorum->ticket++;
@@ -47,10 +62,20 @@ void quorum_ask(struct quorum *quorum, size_t i, bool sticky,
 {
 	struct server *server = &quorum->servers[i];
 
-	quorum->slot[i].was_up = server->state == SERVER_UP;
+	quorum->slot[i].was_up = server_is_up(server);
 	quorum->slot[i].waiting = true;
 	/* one that fails here is DOWN, which quorum_gather finds */
 	server_ask(server, quorum->ticket, sticky, arguments, count);
+}
+
+void quorum_forget(struct quorum *quorum, size_t i)
+{
+	quorum->slot[i].waiting = false;
+}
+
+bool quorum_is_waiting(const struct quorum *quorum, size_t i)
+{
+	return quorum->slot[i].waiting;
 }
 
 /* What server_pump hands replies to, with what belongs to the round. */
@@ -104,7 +129,7 @@ static void give_up_failed(struct round *round)
 
 	for (size_t i = 0; i < quorum->count; i++)
 		if (quorum->slot[i].waiting &&
-		    quorum->servers[i].state == SERVER_DOWN)
+		    server_is_down(&quorum->servers[i]))
 			handle_broken(round, i);
 }
 
@@ -139,7 +164,7 @@ static bool step(struct round *round, struct deadline until)
 		return false; /* EINTR: the caller looks at the clock */
 	for (size_t i = 0; i < count; i++) {
 		struct server *server = &quorum->servers[i];
-		bool was_up = server->state == SERVER_UP;
+		bool was_up = server_is_up(server);
 
 		if (server_pump(server, polled[i].revents, got_reply,
 				round) < 0) {
@@ -181,17 +206,6 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until)
 		if (step(&round, until))
 			return GATHER_INTERRUPTED;
 	return GATHER_OVER;
-}
-
-bool quorum_unsent(const struct quorum *quorum)
-{
-	for (size_t i = 0; i < quorum->count; i++) {
-		const struct server *server = &quorum->servers[i];
-
-		if (server->sent < server->output.length)
-			return true;
-	}
-	return false;
 }
 
 void quorum_renew_silent(struct quorum *quorum)

@@ -55,12 +55,20 @@ void quorum_release(struct quorum *quorum);
 /* The number of votes that makes an exclusive lock: a majority. */
 size_t quorum_size(const struct quorum *quorum);
 
+/* Another server that has the same run_id, or i where there is none. */
+size_t quorum_find_alias(const struct quorum *quorum, size_t i);
+
 /* Begins a round; its time counts from here. */
 void quorum_round(struct quorum *quorum);
 
 /* Never fails: a server that fails at once is handed to the judge. */
 void quorum_ask(struct quorum *quorum, size_t server, bool sticky,
 		const struct argument *arguments, size_t count);
+
+/* The answer of this one is not waited for; the judge will not see it. */
+void quorum_forget(struct quorum *quorum, size_t server);
+
+bool quorum_is_waiting(const struct quorum *quorum, size_t server);
 
 /*
  * CERTAIN: the judge said so. OVER: the deadline has passed or nobody is left
@@ -73,9 +81,6 @@ enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
 /* Reads what servers still send and sends what they still have to get, until
  * the deadline or an interrupt. */
 enum gathered quorum_idle(struct quorum *quorum, struct deadline until);
-
-/* Whether anything is still to be sent, or a connection still being made. */
-bool quorum_unsent(const struct quorum *quorum);
 
 /* The next round uses fresh connections to those that have not answered. */
 void quorum_renew_silent(struct quorum *quorum);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "duration.h"
+
 #define LABEL_LONGEST 160 /* bytes of the label that are kept */
 
 static void describe(struct buffer *text, const char *name, const char *value,
@@ -80,7 +82,7 @@ void record_parse(struct holder *holder, const char *text, size_t length)
 	}
 }
 
-void record_print(struct buffer *text, const struct holder *holder)
+static void print_holder(struct buffer *text, const struct holder *holder)
 {
 	buffer_print(text, "held by %s",
 		     holder->host[0] ? holder->host : "somebody");
@@ -88,4 +90,22 @@ void record_print(struct buffer *text, const struct holder *holder)
 		buffer_print(text, " pid %" PRId64, holder->pid);
 	if (holder->command[0] != '\0')
 		buffer_print(text, " '%s'", holder->command);
+}
+
+void record_print_busy(struct buffer *text, const struct busy *busy)
+{
+	char time[DURATION_TEXT];
+
+	if (busy->known)
+		print_holder(text, &busy->holder);
+	else
+		buffer_print(text, "held by another program");
+	if (busy->held >= 0)
+		buffer_print(text, " for %s",
+			     duration_format(time, busy->held));
+	if (busy->told && busy->left >= 0)
+		buffer_print(text, ", %s left",
+			     duration_format(time, busy->left));
+	else if (busy->told)
+		buffer_print(text, ", with no expiry");
 }

@@ -8,6 +8,7 @@
 #ifndef RECORD_H
 #define RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,7 +30,16 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 /* Reads a description; unknown lines are passed over, long values cut. */
 void record_parse(struct holder *holder, const char *text, size_t length);
 
-/* Appends "held by web3 pid 812 'backup.sh'". */
-void record_print(struct buffer *text, const struct holder *holder);
+/* What a refusal said about the holder. */
+struct busy {
+	bool told;                 /* the rest is filled */
+	bool known;                /* holder is filled; else a foreign program */
+	struct holder holder;
+	int64_t held;              /* ms, -1 where unknown */
+	int64_t left;              /* ms of its lease, -1 for no expiry */
+};
+
+/* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
+void record_print_busy(struct buffer *text, const struct busy *busy);
 
 #endif

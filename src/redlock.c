@@ -8,6 +8,7 @@
 #include "config.h"
 #include "options.h"
 #include "signals.h"
+#include "suggest.h"
 
 #ifndef VERSION
 #define VERSION "0"
@@ -85,7 +86,7 @@ static int refuse_command(const char *name)
 	for (const struct command *each = commands; each->name; each++)
 		names[count++] = each->name;
 	names[count++] = "help";
-	nearest = options_nearest(name, names, count);
+	nearest = suggest_nearest(name, names, count);
 	if (nearest != NULL)
 		log_error("unknown command '%s': did you mean %s?", name,
 			  nearest);
@@ -119,7 +120,8 @@ static int run_command(const struct command *command, char **argv)
 	} else if (settings.help) {
 		status = print_command_help(command);
 	} else {
-		log_init(settings.log_level);
+		log_init(settings.quiet ? LOG_QUIET :
+			 settings.verbose ? LOG_VERBOSE : LOG_NORMAL);
 		status = command->main(&settings);
 	}
 	config_release(&settings);

@@ -13,8 +13,19 @@
 #define RESOLVE_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
-#include "stream.h"
+#define ADDRESSES_MAX 8
+
+struct address {
+	struct sockaddr_storage socket;
+	socklen_t length;
+};
+
+struct addresses {
+	struct address list[ADDRESSES_MAX];
+	size_t count;
+};
 
 struct resolve;
 

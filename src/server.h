@@ -26,42 +26,17 @@
 #include <stdint.h>
 
 #include "deadline.h"
+#include "identity.h"
 #include "output.h"
-#include "resolve.h"
+#include "stream.h"
 #include "url.h"
 
-#define REPLY_VALUES 8   /* of an array that a script returns */
+#define ARGUMENTS_MAX 12  /* of a command */
 #define OWED_MAX 32      /* replies a connection may owe before it is dropped */
-
-struct reply {
-	const char *failure;     /* an error reply's text, else NULL */
-	size_t count;
-	struct value {
-		const char *text;  /* NULL for an integer */
-		size_t length;
-		int64_t number;
-	} value[REPLY_VALUES];
-};
 
 struct argument {
 	const char *data;
 	size_t length;
-};
-
-/* What the server said of itself in the first exchange. */
-struct identity {
-	bool known;
-	char run_id[41];
-	int64_t started;   /* no later than this by our clock (ms): see .c */
-	bool durable;      /* appends to a file, synced at every write */
-};
-
-enum server_state {
-	SERVER_DOWN,       /* no connection; the next server_ask opens one */
-	SERVER_RESOLVING,
-	SERVER_CONNECTING,
-	SERVER_PAUSING,    /* backlog full; again at retry_at */
-	SERVER_UP,
 };
 
 enum owed_kind { OWED_LOGIN, OWED_NAME, OWED_INFO, OWED_CONFIG, OWED_ASKED };
@@ -75,12 +50,7 @@ struct owed {
 struct server {
 	struct url url;          /* owned */
 	bool identify;           /* ask for struct identity */
-	enum server_state state;
-	int fd;                  /* -1 where there is none */
-	struct resolve *lookup;
-	struct addresses addresses;  /* the last good ones are kept */
-	size_t address;          /* that is being tried */
-	int64_t retry_at;
+	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed;         /* bytes since the last whole reply */
 	struct buffer output;
@@ -113,6 +83,10 @@ int server_ask(struct server *server, uint64_t ticket, bool sticky,
 /* Asks the last command again on a fresh connection, under its old ticket. */
 int server_ask_again(struct server *server);
 
+/* A server that is neither is being connected to. */
+bool server_is_up(const struct server *server);
+bool server_is_down(const struct server *server);
+
 int server_fd(const struct server *server);
 short server_events(const struct server *server);
 struct deadline server_wake(const struct server *server);
@@ -130,8 +104,5 @@ void server_renew(struct server *server);
 
 /* Says why the server has not answered, for one that is waited for. */
 void server_blame_silence(struct server *server, int64_t waited_ms);
-
-/* Sorts an error reply into why, why_code and why_passing. */
-void server_blame_reply(struct server *server, const char *failure);
 
 #endif

@@ -7,21 +7,42 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define ADDRESS_TIME 250   /* ms for an address while others are left */
+#define BACKLOG_PAUSE 5    /* ms */
+
 /* ms until a connection whose bytes nobody acknowledges is given up, with what
  * it still had to deliver: retransmission alone goes on for a quarter hour */
 #define UNACKNOWLEDGED 5000
 
-void stream_unix_address(struct address *address, const char *path)
+void stream_init(struct stream *stream)
 {
-	struct sockaddr_un unix_address = {.sun_family = AF_UNIX};
-
-	strncpy(unix_address.sun_path, path, sizeof(unix_address.sun_path) - 1);
-	memset(address, 0, sizeof(*address));
-	memcpy(&address->socket, &unix_address, sizeof(unix_address));
-	address->length = sizeof(unix_address);
+	*stream = (struct stream){.fd = -1};
 }
 
-int stream_open(const struct address *address)
+void stream_close(struct stream *stream)
+{
+	if (stream->lookup != NULL)
+		resolve_abandon(stream->lookup);
+	if (stream->fd >= 0)
+		close(stream->fd);
+	stream->lookup = NULL;
+	stream->fd = -1;
+	stream->state = STREAM_DOWN;
+}
+
+static void unix_address(struct address *address, const char *path)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+
+	strncpy(name.sun_path, path, sizeof(name.sun_path) - 1);
+	memset(address, 0, sizeof(*address));
+	memcpy(&address->socket, &name, sizeof(name));
+	address->length = sizeof(name);
+}
+
+/* A socket that is connecting or connected; -1 with errno, EAGAIN where a Unix
+ * socket's backlog is full. */
+static int connect_socket(const struct address *address)
 {
 	int family = address->socket.ss_family;
 	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -43,32 +64,148 @@ int stream_open(const struct address *address)
 	return -1;
 }
 
-int stream_connected(int fd)
+static const char *fail(struct stream *stream, const char *why)
 {
-	int cause = 0;
-	socklen_t size = sizeof(cause);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0)
-		return errno;
-	return cause;
+	stream_close(stream);
+	return why;
 }
 
-ssize_t stream_receive(int fd, void *data, size_t size)
+/* Tries the addresses from stream->address on. */
+static const char *connect_next(struct stream *stream)
+{
+	int cause = ENOENT;
+
+	for (; stream->address < stream->addresses.count; stream->address++) {
+		stream->fd = connect_socket(
+			&stream->addresses.list[stream->address]);
+		if (stream->fd >= 0) {
+			stream->state = STREAM_CONNECTING;
+			stream->retry = deadline_in(ADDRESS_TIME);
+			return NULL;
+		}
+		cause = errno;
+		if (cause == EAGAIN) {
+			stream->state = STREAM_PAUSING;
+			stream->retry = deadline_in(BACKLOG_PAUSE);
+			return NULL;
+		}
+	}
+	return fail(stream, strerror(cause));
+}
+
+const char *stream_open(struct stream *stream, const struct url *url)
+{
+	stream_close(stream);
+	stream->address = 0;
+	if (url->kind != URL_TCP) {
+		unix_address(&stream->addresses.list[0], url->path);
+		stream->addresses.count = 1;
+	} else if (stream->addresses.count == 0 &&
+		   resolve_numeric(url->host, url->port,
+				   &stream->addresses) < 0) {
+		stream->lookup = resolve_start(url->host, url->port);
+		if (stream->lookup == NULL)
+			return fail(stream, strerror(errno));
+		stream->state = STREAM_RESOLVING;
+		return NULL;
+	}
+	return connect_next(stream);
+}
+
+static bool is_last_address(const struct stream *stream)
+{
+	return stream->address + 1 >= stream->addresses.count;
+}
+
+/* Connected, failed, or (revents is 0) it has had its time. */
+static const char *connected(struct stream *stream, short revents)
+{
+	int cause = ETIMEDOUT;
+	socklen_t size = sizeof(cause);
+
+	if (revents != 0 &&
+	    getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0)
+		cause = errno;
+	if (cause == 0) {
+		stream->state = STREAM_UP;
+		return NULL;
+	}
+	if (is_last_address(stream))
+		return fail(stream, strerror(cause));
+	stream_close(stream);
+	stream->address++;
+	return connect_next(stream);
+}
+
+static const char *resolved(struct stream *stream)
+{
+	const char *why = resolve_finish(stream->lookup, &stream->addresses);
+
+	stream->lookup = NULL;
+	return why != NULL ? fail(stream, why) : connect_next(stream);
+}
+
+const char *stream_step(struct stream *stream, short revents)
+{
+	bool due = deadline_passed(stream_wake(stream));
+
+	if (stream->state == STREAM_RESOLVING && revents != 0)
+		return resolved(stream);
+	if (stream->state == STREAM_CONNECTING && (revents != 0 || due))
+		return connected(stream, revents);
+	if (stream->state == STREAM_PAUSING && due)
+		return connect_next(stream);
+	return NULL;
+}
+
+int stream_fd(const struct stream *stream)
+{
+	return stream->state == STREAM_RESOLVING ? resolve_fd(stream->lookup)
+						 : stream->fd;
+}
+
+short stream_events(const struct stream *stream)
+{
+	return stream->state == STREAM_CONNECTING ? POLLOUT : POLLIN;
+}
+
+struct deadline stream_wake(const struct stream *stream)
+{
+	bool waits = stream->state == STREAM_PAUSING ||
+		(stream->state == STREAM_CONNECTING &&
+		 !is_last_address(stream));
+
+	return waits ? stream->retry : deadline_never();
+}
+
+ssize_t stream_receive(struct stream *stream, void *data, size_t size)
 {
 	ssize_t got;
 
 	do
-		got = recv(fd, data, size, 0);
+		got = recv(stream->fd, data, size, 0);
 	while (got < 0 && errno == EINTR);
 	return got;
 }
 
-ssize_t stream_send(int fd, const void *data, size_t size)
+ssize_t stream_send(struct stream *stream, const void *data, size_t size)
 {
 	ssize_t sent;
 
 	do
-		sent = send(fd, data, size, MSG_NOSIGNAL);
+		sent = send(stream->fd, data, size, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	return sent;
+}
+
+bool stream_is_listening(const char *path)
+{
+	struct address address;
+	int fd;
+
+	unix_address(&address, path);
+	fd = connect_socket(&address);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno == EAGAIN;
 }

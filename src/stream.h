@@ -1,40 +1,62 @@
 /*
- * Sockets: non-blocking and close-on-exec from birth, never a SIGPIPE.
+ * A stream of bytes to a server: from its URL through name, addresses and
+ * connecting to an open socket. Nothing blocks; sockets are close-on-exec from
+ * birth and never raise SIGPIPE.
+ *
+ *	stream_open(&stream, &url)
+ *	... poll stream_fd for stream_events, until stream_wake ...
+ *	stream_step(&stream, revents)     until state is STREAM_UP
+ *	stream_send, stream_receive
+ *
+ * Where a host has several addresses, each gets 250 ms while others are left
+ * (RFC 8305's Connection Attempt Delay), so that a dead one does not use up
+ * the time. The last addresses found are kept for later connections: a name is
+ * never looked up again while a lock is held.
  */
 #ifndef STREAM_H
 #define STREAM_H
 
 #include <stddef.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 
-struct address {
-	struct sockaddr_storage socket;
-	socklen_t length;
+#include "deadline.h"
+#include "resolve.h"
+#include "url.h"
+
+enum stream_state {
+	STREAM_DOWN,
+	STREAM_RESOLVING,
+	STREAM_CONNECTING,
+	STREAM_PAUSING,     /* a Unix socket's backlog is full: again soon */
+	STREAM_UP,
 };
 
-#define ADDRESSES_MAX 8
-
-struct addresses {
-	struct address list[ADDRESSES_MAX];
-	size_t count;
+struct stream {
+	enum stream_state state;
+	int fd;                       /* the socket, -1 where there is none */
+	uint16_t port;
+	struct resolve *lookup;
+	struct addresses addresses;
+	size_t address;               /* the one that is being tried */
+	struct deadline retry;
 };
 
-/* The address of a Unix socket; path is shorter than sun_path. */
-void stream_unix_address(struct address *address, const char *path);
+void stream_init(struct stream *stream);
+void stream_close(struct stream *stream);
 
-/*
- * Starts to connect. The descriptor, or -1 with errno; EAGAIN where a Unix
- * socket's backlog is full (try again a little later). It is connected, or has
- * failed, once it is writable: see stream_connected.
- */
-int stream_open(const struct address *address);
+/* NULL, or why it failed (static text); then it is DOWN. */
+const char *stream_open(struct stream *stream, const struct url *url);
+const char *stream_step(struct stream *stream, short revents);
 
-/* 0, or the errno that ended the connecting. */
-int stream_connected(int fd);
+int stream_fd(const struct stream *stream);
+short stream_events(const struct stream *stream);
+struct deadline stream_wake(const struct stream *stream);
 
 /* As recv(2) and send(2); -1 with EAGAIN where it would block. */
-ssize_t stream_receive(int fd, void *data, size_t size);
-ssize_t stream_send(int fd, const void *data, size_t size);
+ssize_t stream_receive(struct stream *stream, void *data, size_t size);
+ssize_t stream_send(struct stream *stream, const void *data, size_t size);
+
+/* Whether somebody listens on a Unix socket, if only with a full backlog. */
+bool stream_is_listening(const char *path);
 
 #endif

@@ -1,0 +1,189 @@
+#include "ballot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "duration.h"
+#include "log.h"
+
+size_t ballot_count(const struct lock *lock, enum vote vote)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		count += lock->vote[i] == vote;
+	return count;
+}
+
+void ballot_open(struct lock *lock)
+{
+	quorum_round(lock->quorum);
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		lock->vote[i] = VOTE_PENDING;
+}
+
+bool ballot_has_quorum(const struct lock *lock)
+{
+	return ballot_count(lock, VOTE_YES) >= quorum_size(lock->quorum);
+}
+
+/* Whether the votes that are still out could make a quorum. */
+static bool can_reach_quorum(const struct lock *lock)
+{
+	return ballot_count(lock, VOTE_YES) + ballot_count(lock, VOTE_PENDING) >=
+	       quorum_size(lock->quorum);
+}
+
+bool ballot_is_decided(const struct lock *lock)
+{
+	return ballot_has_quorum(lock) || !can_reach_quorum(lock) || lock->alias;
+}
+
+void ballot_reject(struct lock *lock, size_t i)
+{
+	struct server *server = &lock->quorum->servers[i];
+
+	lock->vote[i] = VOTE_FAILED;
+	snprintf(server->why, sizeof(server->why), "an answer that makes no "
+		 "sense");
+	server->why_code = EXIT_UNREACHED;
+	server->why_passing = true;
+}
+
+bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
+		 int64_t least, int64_t *answer)
+{
+	struct server *server = &lock->quorum->servers[i];
+
+	if (reply == NULL || reply->failure != NULL) {
+		lock->vote[i] = VOTE_FAILED;
+		log_step("%s: %s", server->url.name, server->why);
+		return false;
+	}
+	*answer = reply->value[0].number;
+	if (reply->count >= 1 && reply->value[0].text == NULL &&
+	    *answer >= least && *answer <= 1)
+		return true;
+	ballot_reject(lock, i);
+	return false;
+}
+
+static const char *why_not(const struct lock *lock, size_t i, char text[160])
+{
+	const struct server *server = &lock->quorum->servers[i];
+	char up[DURATION_TEXT], need[DURATION_TEXT];
+	int64_t age;
+
+	if (lock->vote[i] != VOTE_QUARANTINED)
+		return server->why;
+	age = clock_ms() - server->identity.started;
+	snprintf(text, 160, "up for %s only: it may have forgotten leases and "
+		 "has no vote until %s (--quarantine)",
+		 duration_format(up, age > 0 ? age : 0),
+		 duration_format(need, lock->quarantine));
+	return text;
+}
+
+/* One whose answer was not waited for any more has no why. */
+static bool has_failed(const struct lock *lock, size_t i)
+{
+	return lock->vote[i] == VOTE_QUARANTINED ||
+	       ((lock->vote[i] == VOTE_FAILED ||
+		 lock->vote[i] == VOTE_PENDING) &&
+		lock->quorum->servers[i].why[0] != '\0');
+}
+
+/*
+ * The code of a round without a quorum: what a server refused for good goes
+ * before what may pass, but only where the servers that are left could not
+ * make a quorum.
+ */
+static void classify(const struct lock *lock, struct error *error)
+{
+	size_t lasting = 0;
+	int code = EXIT_UNREACHED;
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		const struct server *server = &lock->quorum->servers[i];
+
+		if (lock->vote[i] != VOTE_FAILED || server->why_passing)
+			continue;
+		lasting++;
+		if (code == EXIT_UNREACHED)
+			code = server->why_code;
+	}
+	error->passing = lock->quorum->count - lasting >=
+		quorum_size(lock->quorum);
+	error->code = error->passing ? EXIT_UNREACHED : code;
+}
+
+static const char *remedy(const struct lock *lock, const struct error *error)
+{
+	const struct server *server = &lock->quorum->servers[0];
+
+	if (lock->quorum->count > 1 || lock->vote[0] == VOTE_QUARANTINED)
+		return "";
+	if (error->code == EXIT_REFUSED)
+		return ": see the server's ACL, and REDLOCK_PASSWORD";
+	if (error->code == EXIT_MISUSED)
+		return ": KEY, or the record beside it, is no lock of ours";
+	if (error->code != EXIT_UNREACHED)
+		return "";
+	if (server_is_down(server) && strcmp(server->url.name,
+				   "redis://127.0.0.1:6379") == 0)
+		return ": start a server there, name one with -S, or use -S "
+		       "local: for a private one";
+	return ": is it up, and is -S right?";
+}
+
+void ballot_explain_failure(const struct lock *lock, struct error *error)
+{
+	size_t count = lock->quorum->count, failed = 0;
+	const char *between = ": ";
+	char text[160];
+
+	for (size_t i = 0; i < count; i++)
+		failed += has_failed(lock, i);
+	error_set(error, EXIT_UNREACHED, "%s", "");
+	classify(lock, error);
+	if (count == 1) {
+		error_append(error, "%s: %s%s",
+			     lock->quorum->servers[0].url.name,
+			     why_not(lock, 0, text), remedy(lock, error));
+		return;
+	}
+	error_append(error, "no quorum: %zu of %zu servers gave no vote, %zu "
+		     "votes are needed", failed, count,
+		     quorum_size(lock->quorum));
+	for (size_t i = 0; i < count; i++) {
+		if (!has_failed(lock, i))
+			continue;
+		error_append(error, "%s%s: %s", between,
+			     lock->quorum->servers[i].url.name,
+			     why_not(lock, i, text));
+		between = "; ";
+	}
+}
+
+void ballot_explain_loss(const struct lock *lock, struct error *error)
+{
+	size_t gone = ballot_count(lock, VOTE_GONE);
+	size_t held = ballot_count(lock, VOTE_HELD);
+
+	if (lock->quorum->count == 1)
+		error_set(error, EXIT_LOST, held > 0 ?
+			  "%s: another has taken KEY" : "%s: KEY is gone",
+			  lock->quorum->servers[0].url.name);
+	else
+		error_set(error, EXIT_LOST, "KEY is gone from %zu and taken by "
+			  "another on %zu of %zu servers", gone, held,
+			  lock->quorum->count);
+}
+
+/* So many servers have said no that a quorum has been lost for certain. */
+bool ballot_is_lost(const struct lock *lock)
+{
+	return ballot_count(lock, VOTE_GONE) + ballot_count(lock, VOTE_HELD) >
+	       lock->quorum->count - quorum_size(lock->quorum);
+}
+

@@ -1,0 +1,41 @@
+/*
+ * Counting the votes of a round, and saying why they are not enough.
+ */
+#ifndef BALLOT_H
+#define BALLOT_H
+
+#include "lock.h"
+
+/* A new round: no vote is in. */
+void ballot_open(struct lock *lock);
+
+size_t ballot_count(const struct lock *lock, enum vote vote);
+bool ballot_has_quorum(const struct lock *lock);
+
+/* So many servers have said no that a quorum has been lost for certain. */
+bool ballot_is_lost(const struct lock *lock);
+
+/* A quorum, or no way left to one. */
+bool ballot_is_decided(const struct lock *lock);
+
+/*
+ * The first number of a script's answer, from least to 1. False where there is
+ * none: the server's vote is VOTE_FAILED then and its why is set.
+ */
+bool ballot_read(struct lock *lock, size_t server, const struct reply *reply,
+		 int64_t least, int64_t *answer);
+
+/* An answer of the wrong shape, behind the number. */
+void ballot_reject(struct lock *lock, size_t server);
+
+/*
+ * "no quorum: 2 of 3 servers gave no vote, 2 votes are needed: URL: why; ...".
+ * The code is that of what a server refused for good where the servers that
+ * are left could not make a quorum; else the error may pass.
+ */
+void ballot_explain_failure(const struct lock *lock, struct error *error);
+
+/* Where KEY has gone: ballot_is_lost. */
+void ballot_explain_loss(const struct lock *lock, struct error *error);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Who a server is, as it says itself in the first exchange: whether two URLs
+ * are one server, and whether it may have forgotten leases.
+ */
+#ifndef IDENTITY_H
+#define IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "reply.h"
+
+struct identity {
+	bool known;
+	char run_id[41];
+	int64_t started;   /* by our clock (ms): not before this */
+	bool durable;      /* appends to a file, synced at every write */
+};
+
+/* Reads the answer to INFO server. -1 where it is none. */
+int identity_read_info(struct identity *identity, const struct reply *reply);
+
+/* Reads the answer to CONFIG GET append*. A refusal is no failure: then there
+ * is no such file as far as we know. */
+void identity_read_config(struct identity *identity,
+			  const struct reply *reply);
+
+#endif

@@ -1,0 +1,113 @@
+#include "reply.h"
+
+#include <string.h>
+
+#include <hiredis.h>
+
+#include "error.h"
+
+#define ARRAY_LONGEST 64  /* elements */
+#define ARRAY_DEEPEST 4
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+static redisReplyObjectFunctions reader_functions;
+static void *(*create_array)(const redisReadTask *, element_count);
+
+/* hiredis takes any size and any depth: 13 bytes would buy 16 GB, or the
+ * stack. NULL makes the reader give up. */
+static void *create_small_array(const redisReadTask *task,
+				element_count elements)
+{
+	int depth = 0;
+
+	for (const redisReadTask *up = task; up != NULL; up = up->parent)
+		depth++;
+	if (depth > ARRAY_DEEPEST || elements > ARRAY_LONGEST)
+		return NULL;
+	return create_array(task, elements);
+}
+
+redisReader *reply_reader_new(void)
+{
+	redisReader *reader = redisReaderCreate();
+
+	if (reader == NULL)
+		return NULL;
+	if (create_array == NULL) {
+		reader_functions = *reader->fn;
+		create_array = reader_functions.createArray;
+		reader_functions.createArray = create_small_array;
+	}
+	reader->fn = &reader_functions;
+	return reader;
+}
+
+static void flatten_value(struct value *value, const redisReply *from)
+{
+	if (from->type == REDIS_REPLY_INTEGER)
+		value->number = from->integer;
+	else if (from->type == REDIS_REPLY_STRING ||
+		 from->type == REDIS_REPLY_STATUS)
+		*value = (struct value){from->str, (size_t)from->len, 0};
+	else
+		*value = (struct value){"", 0, 0};
+}
+
+void reply_flatten(struct reply *reply, const redisReply *from)
+{
+	if (from->type == REDIS_REPLY_ERROR) {
+		reply->failure = from->str;
+	} else if (from->type != REDIS_REPLY_ARRAY) {
+		reply->count = 1;
+		flatten_value(&reply->value[0], from);
+	} else {
+		for (; reply->count < from->elements &&
+		       reply->count < REPLY_VALUES; reply->count++)
+			flatten_value(&reply->value[reply->count],
+				      from->element[reply->count]);
+	}
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+struct refusal reply_sort(const char *failure)
+{
+	static const struct {
+		const char *start;
+		int code;
+	} lasting[] = {
+		{"NOAUTH", EXIT_REFUSED},
+		{"WRONGPASS", EXIT_REFUSED},
+		{"NOPERM", EXIT_REFUSED},
+		{"ERR The user executing the script", EXIT_REFUSED},
+		{"ERR invalid password", EXIT_REFUSED},
+		{"ERR AUTH", EXIT_REFUSED},
+		{"ERR Client sent AUTH", EXIT_REFUSED},
+		{"WRONGTYPE", EXIT_MISUSED},
+		{"READONLY", EXIT_UNREACHED},
+		{"MOVED", EXIT_UNREACHED},
+		{"ASK", EXIT_UNREACHED},
+		{"DENIED", EXIT_UNREACHED},
+		{"ERR unknown command", EXIT_UNREACHED},
+		{"ERR DB index is out of range", EXIT_CONFIG},
+		{"ERR invalid DB index", EXIT_CONFIG},
+		{"ERR SELECT is not allowed in cluster mode", EXIT_CONFIG},
+	};
+	/* Redis 6 and before wrap what a script's command was told:
+	 * "ERR Error running script (...): @user_script:3: -NOPERM ..." */
+	const char *wrapped = strstr(failure, ": -");
+	const char *text = wrapped != NULL ? wrapped + 3 : failure;
+
+	for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++)
+		if (starts_with(text, lasting[i].start))
+			return (struct refusal){lasting[i].code, false, text};
+	return (struct refusal){EXIT_UNREACHED, true, failure};
+}

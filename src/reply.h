@@ -1,0 +1,45 @@
+/*
+ * What servers say, within bounds: a server is not trusted to be sane.
+ *
+ * hiredis takes arrays of any size and depth (thirteen bytes make it spin for
+ * half a minute, or use up the stack); the reader made here refuses what no
+ * script of ours returns.
+ */
+#ifndef REPLY_H
+#define REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REPLY_VALUES 16   /* more are passed over */
+
+struct reply {
+	const char *failure;     /* an error reply's text, else NULL */
+	size_t count;            /* of an array's values; 1 for a single one */
+	struct value {
+		const char *text;  /* NULL for an integer; NUL-terminated */
+		size_t length;
+		int64_t number;
+	} value[REPLY_VALUES];
+};
+
+struct redisReader;
+struct redisReply;
+
+/* NULL where there is no memory. */
+struct redisReader *reply_reader_new(void);
+
+/* The texts stay from's. */
+void reply_flatten(struct reply *reply, const struct redisReply *from);
+
+struct refusal {
+	int code;         /* enum exit_code */
+	bool passing;     /* may be gone at the next try */
+	const char *text; /* within the failure's text */
+};
+
+/* What an error reply means for a lock. */
+struct refusal reply_sort(const char *failure);
+
+#endif

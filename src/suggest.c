@@ -1,0 +1,55 @@
+#include "suggest.h"
+
+#include <string.h>
+
+#define WORD_LONGEST 32
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Edits (insert, delete, replace, swap neighbours) between two short words. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t rows = strlen(a), columns = strlen(b);
+	size_t cost[WORD_LONGEST + 1][WORD_LONGEST + 1];
+
+	for (size_t i = 0; i <= rows; i++)
+		cost[i][0] = i;
+	for (size_t k = 0; k <= columns; k++)
+		cost[0][k] = k;
+	for (size_t i = 1; i <= rows; i++) {
+		for (size_t k = 1; k <= columns; k++) {
+			size_t best = cost[i - 1][k - 1] +
+				(a[i - 1] != b[k - 1]);
+
+			best = least(best, cost[i - 1][k] + 1);
+			best = least(best, cost[i][k - 1] + 1);
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
+			    a[i - 2] == b[k - 1])
+				best = least(best, cost[i - 2][k - 2] + 1);
+			cost[i][k] = best;
+		}
+	}
+	return cost[rows][columns];
+}
+
+const char *suggest_nearest(const char *text, const char *const *names,
+			    size_t count)
+{
+	const char *nearest = NULL;
+	size_t best = 3;
+
+	if (strlen(text) > WORD_LONGEST || strlen(text) < 2)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		size_t edits = distance(text, names[i]);
+
+		if (edits < best && edits < strlen(text)) {
+			best = edits;
+			nearest = names[i];
+		}
+	}
+	return nearest;
+}
