@@ -13,9 +13,9 @@ SANITIZE =
 BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 
 SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c \
-	watchdog.c waiter.c child.c guard.c lock.c ballot.c script.c quorum.c \
+	watchdog.c waiter.c child.c guard.c lock.c lock_acquire.c ballot.c script.c quorum.c \
 	server.c reply.c identity.c stream.c \
-	resolve.c local.c config.c options.c url.c duration.c token.c record.c \
+	resolve.c local.c config.c arguments.c options.c url.c duration.c token.c record.c \
 	output.c log.c error.c signals.c suggest.c
 SCRIPTS = acquire extend release raise
 
@@ -24,11 +24,11 @@ TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c))
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-Wconversion -Wno-sign-conversion -Wvla -Werror=implicit
+	-Wconversion -Wno-sign-conversion -Wvla -Wno-missing-field-initializers
 HARDENING = $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
 	-fstack-clash-protection -fcf-protection -fPIE
 CFLAGS = -O2 -g
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(WARNINGS) \
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) \
 	$(HARDENING) -pthread -Isrc -I$(BUILD) \
 	$(subst -I/,-isystem /,$(shell $(PKG_CONFIG) --cflags hiredis libbsd-overlay)) \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer \
@@ -41,6 +41,8 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$(@:$(BUILD)/%=%)")
 
 all: $(BUILD)/redlock
+
+$(BUILD)/redlock.o: ALL_CFLAGS += -DVERSION='"$(VERSION)"'
 
 $(BUILD)/redlock: $(OBJECTS)
 	$(call say,LINK)

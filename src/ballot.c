@@ -30,13 +30,17 @@ bool ballot_has_quorum(const struct lock *lock)
 /* Whether the votes that are still out could make a quorum. */
 static bool can_reach_quorum(const struct lock *lock)
 {
-	return ballot_count(lock, VOTE_YES) + ballot_count(lock, VOTE_PENDING) >=
+	return ballot_count(lock, VOTE_YES) +
+		       ballot_count(lock, VOTE_PENDING) >=
 	       quorum_size(lock->quorum);
 }
 
-bool ballot_is_decided(const struct lock *lock)
+bool ballot_decided(void *hearing)
 {
-	return ballot_has_quorum(lock) || !can_reach_quorum(lock) || lock->alias;
+	const struct lock *lock = ((struct hearing *)hearing)->lock;
+
+	return ballot_has_quorum(lock) || !can_reach_quorum(lock) ||
+	       lock->alias;
 }
 
 void ballot_reject(struct lock *lock, size_t i)
@@ -44,7 +48,8 @@ void ballot_reject(struct lock *lock, size_t i)
 	struct server *server = &lock->quorum->servers[i];
 
 	lock->vote[i] = VOTE_FAILED;
-	snprintf(server->why, sizeof(server->why), "an answer that makes no "
+	snprintf(server->why, sizeof(server->why),
+		 "an answer that makes no "
 		 "sense");
 	server->why_code = EXIT_UNREACHED;
 	server->why_passing = true;
@@ -77,7 +82,8 @@ static const char *why_not(const struct lock *lock, size_t i, char text[160])
 	if (lock->vote[i] != VOTE_QUARANTINED)
 		return server->why;
 	age = clock_ms() - server->identity.started;
-	snprintf(text, 160, "up for %s only: it may have forgotten leases and "
+	snprintf(text, 160,
+		 "up for %s only: it may have forgotten leases and "
 		 "has no vote until %s (--quarantine)",
 		 duration_format(up, age > 0 ? age : 0),
 		 duration_format(need, lock->quarantine));
@@ -112,8 +118,8 @@ static void classify(const struct lock *lock, struct error *error)
 		if (code == EXIT_UNREACHED)
 			code = server->why_code;
 	}
-	error->passing = lock->quorum->count - lasting >=
-		quorum_size(lock->quorum);
+	error->passing =
+		lock->quorum->count - lasting >= quorum_size(lock->quorum);
 	error->code = error->passing ? EXIT_UNREACHED : code;
 }
 
@@ -129,8 +135,8 @@ static const char *remedy(const struct lock *lock, const struct error *error)
 		return ": KEY, or the record beside it, is no lock of ours";
 	if (error->code != EXIT_UNREACHED)
 		return "";
-	if (server_is_down(server) && strcmp(server->url.name,
-				   "redis://127.0.0.1:6379") == 0)
+	if (server_is_down(server) &&
+	    strcmp(server->url.name, "redis://127.0.0.1:6379") == 0)
 		return ": start a server there, name one with -S, or use -S "
 		       "local: for a private one";
 	return ": is it up, and is -S right?";
@@ -152,9 +158,10 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 			     why_not(lock, 0, text), remedy(lock, error));
 		return;
 	}
-	error_append(error, "no quorum: %zu of %zu servers gave no vote, %zu "
-		     "votes are needed", failed, count,
-		     quorum_size(lock->quorum));
+	error_append(error,
+		     "no quorum: %zu of %zu servers gave no vote, %zu "
+		     "votes are needed",
+		     failed, count, quorum_size(lock->quorum));
 	for (size_t i = 0; i < count; i++) {
 		if (!has_failed(lock, i))
 			continue;
@@ -171,13 +178,15 @@ void ballot_explain_loss(const struct lock *lock, struct error *error)
 	size_t held = ballot_count(lock, VOTE_HELD);
 
 	if (lock->quorum->count == 1)
-		error_set(error, EXIT_LOST, held > 0 ?
-			  "%s: another has taken KEY" : "%s: KEY is gone",
+		error_set(error, EXIT_LOST,
+			  held > 0 ? "%s: another has taken KEY"
+				   : "%s: KEY is gone",
 			  lock->quorum->servers[0].url.name);
 	else
-		error_set(error, EXIT_LOST, "KEY is gone from %zu and taken by "
-			  "another on %zu of %zu servers", gone, held,
-			  lock->quorum->count);
+		error_set(error, EXIT_LOST,
+			  "KEY is gone from %zu and taken by "
+			  "another on %zu of %zu servers",
+			  gone, held, lock->quorum->count);
 }
 
 /* So many servers have said no that a quorum has been lost for certain. */
@@ -186,4 +195,3 @@ bool ballot_is_lost(const struct lock *lock)
 	return ballot_count(lock, VOTE_GONE) + ballot_count(lock, VOTE_HELD) >
 	       lock->quorum->count - quorum_size(lock->quorum);
 }
-

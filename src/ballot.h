@@ -6,6 +6,14 @@
 
 #include "lock.h"
 
+/* What a round learns beside the votes: the context of a struct judge. */
+struct hearing {
+	struct lock *lock;
+	struct busy *busy;         /* acquire: who has KEY */
+	struct buffer description; /* extend: as a server that kept it has it */
+	int64_t fence;             /* the largest one heard of */
+};
+
 /* A new round: no vote is in. */
 void ballot_open(struct lock *lock);
 
@@ -15,8 +23,8 @@ bool ballot_has_quorum(const struct lock *lock);
 /* So many servers have said no that a quorum has been lost for certain. */
 bool ballot_is_lost(const struct lock *lock);
 
-/* A quorum, or no way left to one. */
-bool ballot_is_decided(const struct lock *lock);
+/* A quorum, or no way left to one; for a struct judge, of a struct hearing. */
+bool ballot_decided(void *hearing);
 
 /*
  * The first number of a script's answer, from least to 1. False where there is

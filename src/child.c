@@ -98,7 +98,8 @@ bool child_has_exited(const struct child *child)
 	siginfo_t info = {0};
 
 	return waitid(P_PID, (id_t)child->pid, &info,
-		      WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
+		      WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	       info.si_pid != 0;
 }
 
 void child_reap(struct child *child)

@@ -24,10 +24,10 @@
 #include "guard.h"
 
 struct child {
-	pid_t pid;         /* 0: not started, or reaped */
+	pid_t pid; /* 0: not started, or reaped */
 	bool own_group;
-	int exit;          /* -1 where it did not exit */
-	int signal;        /* that killed it, else 0 */
+	int exit;   /* -1 where it did not exit */
+	int signal; /* that killed it, else 0 */
 };
 
 /*

@@ -63,8 +63,7 @@ static void give_back(struct session *session)
 	struct error error;
 
 	session->quorum.interrupt = -1;
-	if (lock_release(&session->lock,
-			 deadline_in(session->quorum.timeout),
+	if (lock_release(&session->lock, deadline_in(session->quorum.timeout),
 			 &error) != LOCK_OK)
 		cmd_complain(session, &error);
 }
@@ -86,8 +85,9 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	case LOCK_OK:
 		taken.held = true;
 		log_step("%s: granted, fence %" PRId64 ", %s left",
-			 settings->key, session->lock.fence, duration_format(
-				 text, deadline_left(session->lock.valid)));
+			 settings->key, session->lock.fence,
+			 duration_format(text,
+					 deadline_left(session->lock.valid)));
 		break;
 	case LOCK_INTERRUPTED:
 		break;

@@ -17,10 +17,10 @@ struct session {
 /* How taking a lock went. */
 struct taken {
 	bool held;
-	int status;         /* to exit with, where it is not held */
-	int signal;         /* that ended the waiting, to die of; else 0 */
-	const char *outcome;  /* "busy", "unreachable" ...; for programs */
-	int64_t waited;     /* ms */
+	int status;          /* to exit with, where it is not held */
+	int signal;          /* that ended the waiting, to die of; else 0 */
+	const char *outcome; /* "busy", "unreachable" ...; for programs */
+	int64_t waited;      /* ms */
 };
 
 /* 0, or an exit status; the error is printed. */

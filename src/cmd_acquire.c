@@ -13,18 +13,20 @@ static void format_shell(struct buffer *text, const struct lock *lock)
 
 	buffer_print(text, "REDLOCK_KEY=");
 	output_shell(text, lock->key.data);
-	buffer_print(text, "\nREDLOCK_TOKEN='%s'\nREDLOCK_FENCE='%" PRId64
+	buffer_print(text,
+		     "\nREDLOCK_TOKEN='%s'\nREDLOCK_FENCE='%" PRId64
 		     "'\nREDLOCK_VALID_UNTIL='%" PRId64 "'\nexport "
 		     "REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE "
-		     "REDLOCK_VALID_UNTIL\n", lock->token, lock->fence,
-		     until / 1000);
+		     "REDLOCK_VALID_UNTIL\n",
+		     lock->token, lock->fence, until / 1000);
 }
 
 static void format_json(struct buffer *text, const struct lock *lock)
 {
 	buffer_print(text, "{\"key\":");
 	output_json(text, lock->key.data, lock->key.length);
-	buffer_print(text, ",\"token\":\"%s\",\"fence\":%" PRId64
+	buffer_print(text,
+		     ",\"token\":\"%s\",\"fence\":%" PRId64
 		     ",\"ttl_ms\":%" PRId64 ",\"valid_ms\":%" PRId64 "}\n",
 		     lock->token, lock->fence, lock->ttl,
 		     deadline_left(lock->valid));
@@ -56,7 +58,7 @@ static int give_back(struct session *session)
 	struct error error, ignored;
 
 	error_system(&error, "the token cannot be written, so the lock is "
-		     "given back");
+			     "given back");
 	session->quorum.interrupt = -1;
 	lock_release(&session->lock, deadline_in(session->quorum.timeout),
 		     &ignored);
@@ -77,8 +79,7 @@ int cmd_acquire(struct settings *settings)
 	taken = cmd_take(&session, getppid(), "acquire");
 	status = taken.status;
 	if (taken.held)
-		status = print(&session) == 0 ? EXIT_DONE
-					      : give_back(&session);
+		status = print(&session) == 0 ? EXIT_DONE : give_back(&session);
 	cmd_close(&session);
 	if (taken.signal != 0)
 		signals_die(taken.signal);

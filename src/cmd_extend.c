@@ -14,7 +14,7 @@ int cmd_extend(struct settings *settings)
 	snprintf(session.lock.token, sizeof(session.lock.token), "%s",
 		 settings->token);
 	switch (lock_extend(&session.lock, deadline_in(settings->timeout),
-			     &error)) {
+			    &error)) {
 	case LOCK_OK:
 		break;
 	case LOCK_NOT_HELD:

@@ -18,16 +18,16 @@ struct run {
 	struct settings *settings;
 	char **command;
 	struct buffer label;
-	int signals;             /* descriptor */
+	int signals; /* descriptor */
 	int status_fd;
 	struct taken taken;
 	struct guard guard;
 	struct child child;
 	struct watchdog watchdog;
-	int cause;               /* errno where COMMAND could not be started */
-	bool lost;               /* while COMMAND ran */
-	int64_t held;            /* ms */
-	const char *outcome;     /* for --status-fd */
+	int cause;           /* errno where COMMAND could not be started */
+	bool lost;           /* while COMMAND ran */
+	int64_t held;        /* ms */
+	const char *outcome; /* for --status-fd */
 };
 
 /* --- before the lock ---------------------------------------------------- */
@@ -72,8 +72,8 @@ static void describe_hold(struct buffer *held, const char *key,
 			  const char *token)
 {
 	for (; *key; key++)
-		if (strchr(" %=", *key) != NULL ||
-		    (unsigned char)*key < 0x20 || *key == 0x7f)
+		if (strchr(" %=", *key) != NULL || (unsigned char)*key < 0x20 ||
+		    *key == 0x7f)
 			buffer_print(held, "%%%02X", (unsigned char)*key);
 		else
 			buffer_append(held, key, 1);
@@ -92,9 +92,11 @@ static int set_environment(const struct run *run)
 	describe_hold(&held, lock->key.data, lock->token);
 	buffer_print(&fence, "%" PRId64, lock->fence);
 	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
-		 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
-		 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
-		 setenv("REDLOCK_HELD", held.data, 1) < 0 ? -1 : 0;
+				 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
+				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
+				 setenv("REDLOCK_HELD", held.data, 1) < 0
+			 ? -1
+			 : 0;
 	buffer_release(&held);
 	buffer_release(&fence);
 	return result;
@@ -102,9 +104,9 @@ static int set_environment(const struct run *run)
 
 static int lost_signal(const struct settings *settings)
 {
-	return settings->on_lost == ON_LOST_WARN ? 0 :
-	       settings->on_lost == ON_LOST_SIGNAL ? settings->lost_signal :
-	       SIGTERM;
+	return settings->on_lost == ON_LOST_WARN     ? 0
+	       : settings->on_lost == ON_LOST_SIGNAL ? settings->lost_signal
+						     : SIGTERM;
 }
 
 /* Guard first, then COMMAND, then the watchdog. 0, or an errno. */
@@ -122,8 +124,7 @@ static int start(struct run *run)
 			run->settings->on_lost == ON_LOST_KILL, kill_after,
 			lock->token, times) < 0)
 		return errno;
-	cause = child_start(&run->child, run->command, &run->guard,
-			    times.term);
+	cause = child_start(&run->child, run->command, &run->guard, times.term);
 	if (cause != 0)
 		return cause;
 	log_step("%s: started '%s', pid %ld", run->settings->key,
@@ -145,8 +146,9 @@ static void note_lost(struct run *run)
 		return;
 	run->lost = true;
 	log_error("%s: lock lost: %s%s", run->settings->key, why.text,
-		  run->settings->on_lost == ON_LOST_WARN ?
-		  ": COMMAND runs on without it" : ": COMMAND is stopped");
+		  run->settings->on_lost == ON_LOST_WARN
+			  ? ": COMMAND runs on without it"
+			  : ": COMMAND is stopped");
 }
 
 /* Hands on every signal that has come. */
@@ -182,8 +184,7 @@ static void wait_for_command(struct run *run)
 		take_signals(run);
 		if (child_has_exited(&run->child))
 			return;
-		guard_check(&run->guard, run->child.pid,
-			    run->child.own_group);
+		guard_check(&run->guard, run->child.pid, run->child.own_group);
 	}
 }
 
@@ -206,8 +207,8 @@ static void release(struct run *run)
 			  run->settings->key, error.text);
 	else if (result != LOCK_OK)
 		log_error("%s: not released, it ends by itself in %s: %s",
-			  run->settings->key, duration_format(
-				  text, deadline_left(lock->valid)),
+			  run->settings->key,
+			  duration_format(text, deadline_left(lock->valid)),
 			  error.text);
 	else
 		log_step("%s: released", run->settings->key);
@@ -228,7 +229,8 @@ static void finish(struct run *run)
 	if (guard_wait(&run->guard) && !run->lost) {
 		run->lost = true;
 		log_error("%s: lock lost: not renewed in time: COMMAND was "
-			  "stopped", run->settings->key);
+			  "stopped",
+			  run->settings->key);
 	}
 }
 
@@ -237,7 +239,8 @@ static int complain_start(const struct run *run)
 {
 	if (run->cause == ETIME) {
 		log_error("%s: the lease was over before COMMAND could be "
-			  "started", run->settings->key);
+			  "started",
+			  run->settings->key);
 		return EXIT_LOST;
 	}
 	log_error("%s: cannot run '%s': %s", run->settings->key,
@@ -276,13 +279,15 @@ static void write_status(const struct run *run)
 		     run->child.exit >= 0);
 	write_number(&line, "child_signal", run->child.signal,
 		     run->child.signal > 0);
-	buffer_print(&line, ",\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64
-		     ",\"renewals\":%u,\"key\":", run->taken.waited, run->held,
-		     run->watchdog.renewals);
+	buffer_print(&line,
+		     ",\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64
+		     ",\"renewals\":%u,\"key\":",
+		     run->taken.waited, run->held, run->watchdog.renewals);
 	output_json(&line, lock->key.data, lock->key.length);
 	if (run->taken.held)
-		buffer_print(&line, ",\"token\":\"%s\",\"fence\":%" PRId64
-			     "}\n", lock->token, lock->fence);
+		buffer_print(&line,
+			     ",\"token\":\"%s\",\"fence\":%" PRId64 "}\n",
+			     lock->token, lock->fence);
 	else
 		buffer_print(&line, ",\"token\":null,\"fence\":null}\n");
 	if (output_write(run->status_fd, line.data, line.length) < 0)

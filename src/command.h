@@ -19,7 +19,7 @@ enum command_id {
 struct command {
 	enum command_id id;
 	const char *name;
-	const char *usage;     /* what follows "redlock " */
+	const char *usage; /* what follows "redlock " */
 	const char *summary;
 	/* Returns the exit status. Prints its own results and errors. */
 	int (*main)(struct settings *settings);

@@ -18,14 +18,18 @@
 #define KILL_AFTER_LONGEST 5000
 #define TTL_LONGEST 86400000
 #define PASSWORD_LONGEST 4096
-#define LOCAL_START 10000  /* ms for a redis-server to come up */
+#define LOCAL_START 10000 /* ms for a redis-server to come up */
 
 void config_init(struct settings *settings)
 {
 	*settings = (struct settings){
-		.timeout = UNSET, .ttl = UNSET, .quarantine = UNSET,
-		.kill_after = UNSET, .patience = {.limit = UNSET},
-		.conflict_code = EXIT_BUSY, .status_fd = -1,
+		.timeout = UNSET,
+		.ttl = UNSET,
+		.quarantine = UNSET,
+		.kill_after = UNSET,
+		.patience = {.limit = UNSET},
+		.conflict_code = EXIT_BUSY,
+		.status_fd = -1,
 	};
 }
 
@@ -123,16 +127,20 @@ static char *read_password(const char *path, struct error *error)
 		error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE: %s: %s",
 			  path, strerror(errno));
 	} else if (S_ISREG(found.st_mode) && (found.st_mode & 0077) != 0) {
-		error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE: %s: "
-			  "others can read or change it: chmod 600", path);
+		error_set(error, EXIT_CONFIG,
+			  "REDLOCK_PASSWORD_FILE: %s: "
+			  "others can read or change it: chmod 600",
+			  path);
 	} else {
 		text[size] = '\0';
 		text[strcspn(text, "\r\n")] = '\0';
 		if (text[0] != '\0')
 			password = strdup(text);
 		else
-			error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE:"
-				  " %s: its first line is empty", path);
+			error_set(error, EXIT_CONFIG,
+				  "REDLOCK_PASSWORD_FILE:"
+				  " %s: its first line is empty",
+				  path);
 	}
 	explicit_bzero(text, sizeof(text));
 	if (fd >= 0)
@@ -173,8 +181,10 @@ static int check_logins(const struct settings *settings, struct error *error)
 
 		if (url->user == NULL || url->password != NULL)
 			continue;
-		error_set(error, EXIT_CONFIG, "server '%s': a user without a "
-			  "password: set REDLOCK_PASSWORD", url->name);
+		error_set(error, EXIT_CONFIG,
+			  "server '%s': a user without a "
+			  "password: set REDLOCK_PASSWORD",
+			  url->name);
 		return -1;
 	}
 	return 0;
@@ -198,11 +208,11 @@ static void fill_defaults(struct settings *settings)
 	if (settings->timeout < 1)
 		settings->timeout = 1;
 	if (settings->kill_after == UNSET)
-		settings->kill_after = least(KILL_AFTER_LONGEST,
-					     settings->ttl / 6);
+		settings->kill_after =
+			least(KILL_AFTER_LONGEST, settings->ttl / 6);
 	if (settings->quarantine == UNSET)
-		settings->quarantine = settings->server_count >= 3 ?
-			settings->ttl : 0;
+		settings->quarantine =
+			settings->server_count >= 3 ? settings->ttl : 0;
 }
 
 static int check(const struct settings *settings, struct error *error)
@@ -241,16 +251,18 @@ int config_check_room(const struct settings *settings, struct error *error)
 {
 	int64_t drift = lock_drift(settings->ttl);
 	int64_t margin = guard_margin(settings->ttl);
-	int64_t need = drift + margin + settings->kill_after +
-		2 * settings->timeout;
+	int64_t need =
+		drift + margin + settings->kill_after + 2 * settings->timeout;
 
 	if (settings->ttl > need)
 		return 0;
-	error_set(error, EXIT_USAGE, "a lease (-t) of %" PRId64 " ms leaves "
+	error_set(error, EXIT_USAGE,
+		  "a lease (-t) of %" PRId64 " ms leaves "
 		  "no room: it takes more than %" PRId64 " ms = %" PRId64
 		  " drift + %" PRId64 " to kill + %" PRId64 " --kill-after + "
-		  "2 x %" PRId64 " --timeout", settings->ttl, need, drift,
-		  margin, settings->kill_after, settings->timeout);
+		  "2 x %" PRId64 " --timeout",
+		  settings->ttl, need, drift, margin, settings->kill_after,
+		  settings->timeout);
 	return -1;
 }
 

@@ -27,13 +27,13 @@ struct settings {
 	enum on_lost on_lost;
 	int lost_signal;
 	const char *label;
-	const char *shell_command;   /* -c */
-	int status_fd;               /* -1: none */
+	const char *shell_command; /* -c */
+	int status_fd;             /* -1: none */
 	enum format format;
 	bool nonblock, exclusive, poll, quiet, verbose, help;
-	struct error error;          /* a server that could not be added */
+	struct error error; /* a server that could not be added */
 	const char *key, *token;
-	char **command;              /* NULL-terminated; run */
+	char **command; /* NULL-terminated; run */
 };
 
 void config_init(struct settings *settings);

@@ -8,8 +8,8 @@ static const struct unit {
 	const char *name;
 	int64_t ms;
 } units[] = {
-	{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000},
-	{"d", 86400000},
+	{"", 1000},   {"ms", 1},      {"s", 1000},
+	{"m", 60000}, {"h", 3600000}, {"d", 86400000},
 };
 
 static const struct unit *unit_find(const char *name)

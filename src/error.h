@@ -17,23 +17,23 @@
 
 enum exit_code {
 	EXIT_DONE = 0,
-	EXIT_NOT_HELD = 1,     /* release, extend */
+	EXIT_NOT_HELD = 1, /* release, extend */
 	EXIT_USAGE = 64,
-	EXIT_MISUSED = 65,     /* KEY is in use in another way */
-	EXIT_UNREACHED = 69,   /* no quorum of servers */
+	EXIT_MISUSED = 65,   /* KEY is in use in another way */
+	EXIT_UNREACHED = 69, /* no quorum of servers */
 	EXIT_BUG = 70,
-	EXIT_SYSTEM = 71,      /* the operating system refused something */
+	EXIT_SYSTEM = 71, /* the operating system refused something */
 	EXIT_BUSY = 75,
 	EXIT_LOST = 76,
-	EXIT_REFUSED = 77,     /* login, permission */
+	EXIT_REFUSED = 77, /* login, permission */
 	EXIT_CONFIG = 78,
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 };
 
 struct error {
-	int code;              /* enum exit_code */
-	bool passing;          /* may be gone at the next try */
+	int code;     /* enum exit_code */
+	bool passing; /* may be gone at the next try */
 	char text[2048];
 };
 

@@ -15,8 +15,8 @@
 #include "signals.h"
 
 #define GUARD_NAME "lease-guard"
-#define LOOK_AGAIN 5    /* ms, where nobody keeps COMMAND's pid for us */
-#define KILL_AGAIN 50   /* ms, for processes that were just being forked */
+#define LOOK_AGAIN 5  /* ms, where nobody keeps COMMAND's pid for us */
+#define KILL_AGAIN 50 /* ms, for processes that were just being forked */
 #define ENVIRONMENT_LONGEST (4 << 20)
 
 enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
@@ -24,7 +24,7 @@ enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
 /* Shorter than PIPE_BUF: written and read whole. */
 struct message {
 	int64_t kind;
-	int64_t first, second;  /* pid and own_group; term and kill */
+	int64_t first, second; /* pid and own_group; term and kill */
 };
 
 /* What the guard's process knows. */
@@ -34,9 +34,9 @@ struct duty {
 	int64_t kill_after;
 	const char *token;
 	struct guard_times times;
-	pid_t command;          /* 0 until it is announced */
+	pid_t command; /* 0 until it is announced */
 	bool own_group;
-	bool orphaned;          /* redlock is dead */
+	bool orphaned; /* redlock is dead */
 	bool fired, killed;
 };
 
@@ -201,8 +201,10 @@ static void stand_guard(struct duty *duty, int fd)
 static int guard_fork(struct guard *guard)
 {
 	struct duty duty = {
-		.signal = guard->signal, .kill = guard->kill,
-		.kill_after = guard->kill_after, .token = guard->token,
+		.signal = guard->signal,
+		.kill = guard->kill,
+		.kill_after = guard->kill_after,
+		.token = guard->token,
 		.times = guard->times,
 	};
 	struct signals_mask before;
@@ -227,15 +229,18 @@ static int guard_fork(struct guard *guard)
 	return 0;
 }
 
-int guard_start(struct guard *guard, int signal, bool kill,
-		int64_t kill_after, const char *token,
-		struct guard_times times)
+int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
+		const char *token, struct guard_times times)
 {
 	int ends[2];
 
 	*guard = (struct guard){
-		.readable = -1, .writable = -1, .signal = signal,
-		.kill = kill, .kill_after = kill_after, .times = times,
+		.readable = -1,
+		.writable = -1,
+		.signal = signal,
+		.kill = kill,
+		.kill_after = kill_after,
+		.times = times,
 	};
 	if (signal == 0)
 		return 0;
@@ -298,8 +303,7 @@ void guard_check(struct guard *guard, pid_t command, bool own_group)
 		return;
 	guard_fork(guard);
 	tell(guard, MESSAGE_COMMAND, command, own_group);
-	tell(guard, MESSAGE_TIMES, guard->times.term.at,
-	     guard->times.kill.at);
+	tell(guard, MESSAGE_TIMES, guard->times.term.at, guard->times.kill.at);
 }
 
 bool guard_wait(struct guard *guard)

@@ -43,14 +43,14 @@ struct guard_times {
 };
 
 struct guard {
-	pid_t pid;                  /* 0: none runs */
-	int readable, writable;     /* the pipe */
-	int signal;                 /* the first one to send; 0: no guard */
-	bool kill;                  /* SIGKILL behind it */
-	int64_t kill_after;         /* ms between the two */
+	pid_t pid;              /* 0: none runs */
+	int readable, writable; /* the pipe */
+	int signal;             /* the first one to send; 0: no guard */
+	bool kill;              /* SIGKILL behind it */
+	int64_t kill_after;     /* ms between the two */
 	char token[TOKEN_SIZE];
-	struct guard_times times;   /* as told last */
-	bool fired;                 /* of one that has ended */
+	struct guard_times times; /* as told last */
+	bool fired;               /* of one that has ended */
 };
 
 /*
@@ -63,9 +63,8 @@ struct guard_times guard_plan(struct deadline valid, int64_t margin,
 			      int64_t kill_after);
 
 /* signal, kill: as above. Fork while single-threaded. 0, or -1 with errno. */
-int guard_start(struct guard *guard, int signal, bool kill,
-		int64_t kill_after, const char *token,
-		struct guard_times times);
+int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
+		const char *token, struct guard_times times);
 
 /* In COMMAND's process before exec: this is the group (or, where it has none
  * of its own, the process) to stop. Async-signal-safe. */

@@ -36,8 +36,7 @@ int identity_read_info(struct identity *identity, const struct reply *reply)
 	 * A difference of two clock readings in whole seconds can be nearly a
 	 * second more than what has passed.
 	 */
-	identity->started = clock_ms() -
-		(strtoll(uptime, NULL, 10) - 1) * 1000;
+	identity->started = clock_ms() - (strtoll(uptime, NULL, 10) - 1) * 1000;
 	identity->durable = false;
 	identity->known = true;
 	return 0;

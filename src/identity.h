@@ -13,8 +13,8 @@
 struct identity {
 	bool known;
 	char run_id[41];
-	int64_t started;   /* by our clock (ms): not before this */
-	bool durable;      /* appends to a file, synced at every write */
+	int64_t started; /* by our clock (ms): not before this */
+	bool durable;    /* appends to a file, synced at every write */
 };
 
 /* Reads the answer to INFO server. -1 where it is none. */
@@ -22,7 +22,6 @@ int identity_read_info(struct identity *identity, const struct reply *reply);
 
 /* Reads the answer to CONFIG GET append*. A refusal is no failure: then there
  * is no such file as far as we know. */
-void identity_read_config(struct identity *identity,
-			  const struct reply *reply);
+void identity_read_config(struct identity *identity, const struct reply *reply);
 
 #endif

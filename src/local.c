@@ -13,7 +13,7 @@
 #include "signals.h"
 #include "stream.h"
 
-#define LOOK_AGAIN 5  /* ms between two looks for a server that starts */
+#define LOOK_AGAIN 5 /* ms between two looks for a server that starts */
 
 struct place {
 	char directory[URL_PATH_SIZE];
@@ -45,14 +45,15 @@ static int find_place(struct place *place, struct error *error)
 		length = snprintf(place->directory, sizeof(place->directory),
 				  "/tmp/redlock-%u", uid);
 	if (length + (int)sizeof("/redis.sock") > URL_PATH_SIZE) {
-		error_set(error, EXIT_CONFIG, "local:: XDG_RUNTIME_DIR is too "
-			  "long for a socket's path: %.60s...", runtime);
+		error_set(error, EXIT_CONFIG,
+			  "local:: XDG_RUNTIME_DIR is too "
+			  "long for a socket's path: %.60s...",
+			  runtime);
 		return -1;
 	}
 	snprintf(place->socket, sizeof(place->socket), "%s/redis.sock",
 		 place->directory);
-	snprintf(place->lock, sizeof(place->lock), "%s/lock",
-		 place->directory);
+	snprintf(place->lock, sizeof(place->lock), "%s/lock", place->directory);
 	return 0;
 }
 
@@ -63,8 +64,7 @@ static int trust_directory(const struct place *place, struct error *error)
 	const char *wrong;
 
 	if (mkdir(place->directory, 0700) < 0 && errno != EEXIST) {
-		error_system(error, "local:: cannot make %s",
-			     place->directory);
+		error_system(error, "local:: cannot make %s", place->directory);
 		return -1;
 	}
 	if (lstat(place->directory, &found) < 0) {
@@ -79,8 +79,10 @@ static int trust_directory(const struct place *place, struct error *error)
 		wrong = "can be entered by others (want mode 0700)";
 	else
 		return 0;
-	error_set(error, EXIT_CONFIG, "local:: %s %s: it is not used; remove "
-		  "it, or name another server", place->directory, wrong);
+	error_set(error, EXIT_CONFIG,
+		  "local:: %s %s: it is not used; remove "
+		  "it, or name another server",
+		  place->directory, wrong);
 	return -1;
 }
 
@@ -94,10 +96,10 @@ static void exec_server(const struct place *place, int failure)
 	if (chdir(place->directory) == 0 && null >= 0 && dup2(null, 0) >= 0 &&
 	    dup2(null, 1) >= 0 && dup2(null, 2) >= 0)
 		execlp("redis-server", "redis-server", "--port", "0",
-		       "--unixsocket", place->socket, "--unixsocketperm",
-		       "700", "--save", "", "--appendonly", "no",
-		       "--daemonize", "no", "--dir", place->directory,
-		       "--logfile", "redis.log", (char *)NULL);
+		       "--unixsocket", place->socket, "--unixsocketperm", "700",
+		       "--save", "", "--appendonly", "no", "--daemonize", "no",
+		       "--dir", place->directory, "--logfile", "redis.log",
+		       (char *)NULL);
 	cause = errno;
 	(void)!write(failure, &cause, sizeof(cause));
 	_exit(EXIT_NOT_FOUND);
@@ -146,7 +148,8 @@ static int start_server(const struct place *place, struct deadline until,
 	int cause = spawn_server(place);
 
 	if (cause == ENOENT) {
-		error_set(error, EXIT_CONFIG, "local:: there is no "
+		error_set(error, EXIT_CONFIG,
+			  "local:: there is no "
 			  "redis-server program: install the package "
 			  "redis-server (Debian, Ubuntu) or redis");
 		return -1;
@@ -158,9 +161,11 @@ static int start_server(const struct place *place, struct deadline until,
 	}
 	while (!stream_is_listening(place->socket)) {
 		if (deadline_passed(until)) {
-			error_set(error, EXIT_UNREACHED, "local:: the "
+			error_set(error, EXIT_UNREACHED,
+				  "local:: the "
 				  "redis-server does not come up: see "
-				  "%s/redis.log", place->directory);
+				  "%s/redis.log",
+				  place->directory);
 			return -1;
 		}
 		poll(NULL, 0, LOOK_AGAIN);
@@ -175,8 +180,10 @@ static int start_once(const struct place *place, struct deadline until,
 {
 	int lock, result = 0;
 
-	while ((lock = flopen(place->lock, O_CREAT | O_RDWR | O_NONBLOCK |
-			      O_CLOEXEC | O_NOFOLLOW, 0600)) < 0) {
+	while ((lock = flopen(place->lock,
+			      O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC |
+				      O_NOFOLLOW,
+			      0600)) < 0) {
 		if (errno != EWOULDBLOCK || deadline_passed(until)) {
 			error_system(error, "local:: %s", place->lock);
 			return -1;
@@ -193,10 +200,10 @@ int local_resolve(struct url *url, struct deadline until, struct error *error)
 {
 	struct place place;
 
-	if (find_place(&place, error) < 0 ||
-	    trust_directory(&place, error) < 0)
+	if (find_place(&place, error) < 0 || trust_directory(&place, error) < 0)
 		return -1;
-	if (!stream_is_listening(place.socket) && start_once(&place, until, error) < 0)
+	if (!stream_is_listening(place.socket) &&
+	    start_once(&place, until, error) < 0)
 		return -1;
 	url->kind = URL_UNIX;
 	url->path = strdup(place.socket);

@@ -19,7 +19,9 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 	       int64_t ttl, int64_t quarantine)
 {
 	*lock = (struct lock){
-		.quorum = quorum, .key = {key, strlen(key)}, .ttl = ttl,
+		.quorum = quorum,
+		.key = {key, strlen(key)},
+		.ttl = ttl,
 		.quarantine = quarantine,
 	};
 	lock->record = script_record_name(lock->key);
@@ -32,263 +34,9 @@ void lock_release_memory(struct lock *lock)
 	*lock = (struct lock){0};
 }
 
-/* What the rounds of one call learn, beside the votes. */
-struct hearing {
-	struct lock *lock;
-	struct busy *busy;          /* acquire: who has KEY */
-	struct buffer description;  /* extend: as a server that kept it has it */
-	int64_t fence;              /* the largest one heard of */
-};
-
-static bool is_decided(void *context)
-{
-	const struct hearing *hearing = context;
-
-	return ballot_is_decided(hearing->lock);
-}
-
-static struct deadline validity(const struct lock *lock, int64_t started)
+struct deadline lock_validity(const struct lock *lock, int64_t started)
 {
 	return deadline_at(started + lock->ttl - lock_drift(lock->ttl));
-}
-
-/* --- acquire ------------------------------------------------------------ */
-
-static bool is_quarantined(const struct lock *lock, size_t i)
-{
-	const struct identity *identity = &lock->quorum->servers[i].identity;
-
-	return lock->quarantine > 0 && !identity->durable &&
-	       clock_ms() - identity->started < lock->quarantine;
-}
-
-/* Two of the URLs are one server: a quorum of aliases is none. */
-static bool is_alias(struct lock *lock, size_t i)
-{
-	const struct server *servers = lock->quorum->servers;
-	size_t other = quorum_find_alias(lock->quorum, i);
-
-	if (other == i)
-		return false;
-	lock->alias = true;
-	error_set(&lock->alias_error, EXIT_CONFIG,
-		  "%s and %s are one server: name each only once",
-		  servers[other].url.name, servers[i].url.name);
-	return true;
-}
-
-/* Keeps what the most telling refusal says: one with a description, and of
- * those the one with the longest lease. */
-static void note_busy(struct busy *busy, const struct reply *reply)
-{
-	const struct value *said = reply->value;
-	struct busy seen = {
-		.left = said[1].number, .held = said[2].number,
-		.known = said[3].length > 0, .told = true,
-	};
-
-	if (reply->count < 4 || said[3].text == NULL || seen.left < -1 ||
-	    seen.held < -1)
-		return;
-	if (busy->told && (busy->known > seen.known ||
-			   (busy->known == seen.known &&
-			    busy->left >= seen.left)))
-		return;
-	record_parse(&seen.holder, said[3].text, said[3].length);
-	*busy = seen;
-}
-
-static void on_acquire(void *context, size_t i, const struct reply *reply)
-{
-	struct hearing *hearing = context;
-	struct lock *lock = hearing->lock;
-	const char *name = lock->quorum->servers[i].url.name;
-	int64_t answer = 0;
-
-	if (!ballot_read(lock, i, reply, 0, &answer))
-		return;
-	if (is_alias(lock, i)) {
-		lock->vote[i] = VOTE_FAILED;
-		return;
-	}
-	if (answer == 0) {
-		lock->vote[i] = VOTE_HELD;
-		note_busy(hearing->busy, reply);
-		log_step("%s: held by another", name);
-		return;
-	}
-	if (reply->count < 2 || reply->value[1].number <= 0 ||
-	    reply->value[1].number > FENCE_LARGEST) {
-		ballot_reject(lock, i);
-		return;
-	}
-	lock->fences[i] = reply->value[1].number;
-	lock->vote[i] = is_quarantined(lock, i) ? VOTE_QUARANTINED : VOTE_YES;
-	log_step("%s: granted, fence %" PRId64 "%s", name, lock->fences[i],
-		 lock->vote[i] == VOTE_YES ? "" :
-		 ", but up too short to have a vote");
-}
-
-static void on_raise(void *context, size_t i, const struct reply *reply)
-{
-	struct hearing *hearing = context;
-	int64_t answer = 0;
-
-	if (ballot_read(hearing->lock, i, reply, 0, &answer))
-		hearing->lock->vote[i] = answer == 1 ? VOTE_YES : VOTE_GONE;
-}
-
-/*
- * Every server that may be below the quorum's fence is told it: a voter, whose
- * answer is waited for; one without a vote, as it must know the fence once it
- * has one; one that has not answered the acquire, behind which this goes.
- */
-static enum gathered raise_fences(struct hearing *hearing,
-				  struct deadline until)
-{
-	struct judge judge = {hearing, on_raise, is_decided};
-	struct lock *lock = hearing->lock;
-
-	lock->fence = 0;
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (lock->vote[i] == VOTE_YES && lock->fences[i] > lock->fence)
-			lock->fence = lock->fences[i];
-	quorum_round(lock->quorum);
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		switch (lock->vote[i]) {
-		case VOTE_YES:
-			if (lock->fences[i] >= lock->fence)
-				break;
-			lock->vote[i] = VOTE_PENDING;
-			script_raise(lock, i);
-			break;
-		case VOTE_QUARANTINED:
-		case VOTE_PENDING:
-			script_raise(lock, i);
-			quorum_forget(lock->quorum, i);
-			lock->vote[i] = VOTE_FAILED;
-			break;
-		default:
-			break;
-		}
-	}
-	return quorum_gather(lock->quorum, until, &judge);
-}
-
-static void on_rollback(void *context, size_t i, const struct reply *reply)
-{
-	(void)context;
-	(void)i;
-	(void)reply;
-}
-
-static bool is_rolled_back(void *context)
-{
-	const struct hearing *hearing = context;
-	const struct lock *lock = hearing->lock;
-
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (quorum_is_waiting(lock->quorum, i) && lock->fences[i] > 0)
-			return false;
-	return true;
-}
-
-/*
- * Takes back what this attempt may have left: a server that said no has
- * nothing, all others that were sent the acquire are sent the release. Only
- * those that said yes are waited for: the others have it behind the acquire on
- * their connection. A signal is no reason to leave something behind.
- */
-static void roll_back(struct hearing *hearing)
-{
-	struct judge judge = {hearing, on_rollback, is_rolled_back};
-	struct lock *lock = hearing->lock;
-	struct quorum *quorum = lock->quorum;
-	int interrupt = quorum->interrupt;
-
-	quorum_round(quorum);
-	for (size_t i = 0; i < quorum->count; i++) {
-		if (lock->vote[i] == VOTE_HELD)
-			continue;
-		if (lock->fences[i] > 0 ||
-		    server_is_up(&quorum->servers[i]))
-			script_release(lock, i);
-		else
-			server_withdraw(&quorum->servers[i]);
-	}
-	quorum->interrupt = -1;
-	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
-	quorum->interrupt = interrupt;
-}
-
-/* An attempt that failed: others hold KEY, or too few servers answered. */
-static enum lock_result judge_failure(const struct lock *lock,
-				      struct error *error)
-{
-	size_t answered = ballot_count(lock, VOTE_YES) +
-		ballot_count(lock, VOTE_HELD);
-
-	if (lock->alias) {
-		*error = lock->alias_error;
-		return LOCK_ERROR;
-	}
-	if (answered >= quorum_size(lock->quorum))
-		return LOCK_BUSY;
-	ballot_explain_failure(lock, error);
-	return LOCK_ERROR;
-}
-
-static enum lock_result take(struct hearing *hearing, struct deadline until,
-			     struct error *error)
-{
-	struct judge judge = {hearing, on_acquire, is_decided};
-	struct lock *lock = hearing->lock;
-	int64_t started = clock_ms();
-
-	ballot_open(lock);
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		lock->fences[i] = 0;
-		script_acquire(lock, i, lock->description.data, 0);
-	}
-	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
-		return LOCK_INTERRUPTED;
-	if (!ballot_has_quorum(lock) || lock->alias)
-		return judge_failure(lock, error);
-	if (raise_fences(hearing, until) == GATHER_INTERRUPTED)
-		return LOCK_INTERRUPTED;
-	if (!ballot_has_quorum(lock))
-		return judge_failure(lock, error);
-	lock->started = started;
-	lock->acquired = clock_ms();
-	lock->valid = validity(lock, started);
-	if (!deadline_passed(lock->valid))
-		return LOCK_OK;
-	error_set(error, EXIT_UNREACHED, "the servers granted it too late: "
-		  "the lease (-t) was over when the answers came");
-	error->passing = true;
-	return LOCK_ERROR;
-}
-
-enum lock_result lock_acquire(struct lock *lock, struct deadline until,
-			      struct busy *busy, struct error *error)
-{
-	struct hearing hearing = {.lock = lock, .busy = busy};
-	enum lock_result result;
-
-	*busy = (struct busy){.held = -1};
-	token_make(lock->token);
-	result = take(&hearing, until, error);
-	if (result != LOCK_OK)
-		roll_back(&hearing);
-	return result;
-}
-
-bool lock_is_quarantined(const struct lock *lock)
-{
-	size_t quarantined = ballot_count(lock, VOTE_QUARANTINED);
-
-	return quarantined > 0 && quarantined + ballot_count(lock, VOTE_YES) +
-	       ballot_count(lock, VOTE_HELD) >= quorum_size(lock->quorum);
 }
 
 /* --- extend ------------------------------------------------------------- */
@@ -344,7 +92,7 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 			     struct error *error)
 {
 	struct hearing hearing = {.lock = lock};
-	struct judge judge = {&hearing, on_extend, is_decided};
+	struct judge judge = {&hearing, on_extend, ballot_decided};
 	int64_t started = clock_ms();
 	enum gathered gathered;
 
@@ -355,7 +103,7 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 	if (ballot_has_quorum(lock)) {
 		heal(&hearing);
 		lock->started = started;
-		lock->valid = validity(lock, started);
+		lock->valid = lock_validity(lock, started);
 	}
 	buffer_release(&hearing.description);
 	if (ballot_has_quorum(lock))
@@ -378,15 +126,16 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	int64_t answer = 0;
 
 	if (ballot_read(hearing->lock, i, reply, -1, &answer))
-		hearing->lock->vote[i] = answer == 1 ? VOTE_YES :
-					 answer == 0 ? VOTE_HELD : VOTE_GONE;
+		hearing->lock->vote[i] = answer == 1   ? VOTE_YES
+					 : answer == 0 ? VOTE_HELD
+						       : VOTE_GONE;
 }
 
 enum lock_result lock_release(struct lock *lock, struct deadline until,
 			      struct error *error)
 {
 	struct hearing hearing = {.lock = lock};
-	struct judge judge = {&hearing, on_release, is_decided};
+	struct judge judge = {&hearing, on_release, ballot_decided};
 
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++)

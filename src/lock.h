@@ -34,40 +34,40 @@
 #include "record.h"
 #include "token.h"
 
-#define KEY_LONGEST 4096 /* bytes */
+#define KEY_LONGEST 4096                 /* bytes */
 #define FENCE_LARGEST (INT64_C(1) << 53) /* Lua counts in doubles */
 
 enum vote {
-	VOTE_PENDING,      /* not asked, or no answer (yet) */
-	VOTE_FAILED,       /* servers[i].why */
-	VOTE_YES,          /* granted, kept, released */
-	VOTE_HELD,         /* another's */
-	VOTE_GONE,         /* nobody's */
-	VOTE_QUARANTINED,  /* granted, but the server is up too short */
+	VOTE_PENDING,     /* not asked, or no answer (yet) */
+	VOTE_FAILED,      /* servers[i].why */
+	VOTE_YES,         /* granted, kept, released */
+	VOTE_HELD,        /* another's */
+	VOTE_GONE,        /* nobody's */
+	VOTE_QUARANTINED, /* granted, but the server is up too short */
 };
 
 struct lock {
 	struct quorum *quorum;
-	struct argument key, record;   /* record is owned */
-	int64_t ttl;                   /* ms */
-	int64_t quarantine;            /* ms; 0 for none */
-	struct buffer description;     /* owned */
+	struct argument key, record; /* record is owned */
+	int64_t ttl;                 /* ms */
+	int64_t quarantine;          /* ms; 0 for none */
+	struct buffer description;   /* owned */
 	char token[TOKEN_LONGEST + 1];
 	int64_t fence;
-	int64_t acquired;              /* when the lock was granted */
-	int64_t started;               /* when the last good round began */
-	struct deadline valid;         /* end of validity */
-	enum vote vote[SERVERS_MAX];   /* of the last round */
+	int64_t acquired;            /* when the lock was granted */
+	int64_t started;             /* when the last good round began */
+	struct deadline valid;       /* end of validity */
+	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
-	bool alias;                    /* two URLs turned out to be one server */
+	bool alias; /* two URLs turned out to be one server */
 	struct error alias_error;
 };
 
 enum lock_result {
-	LOCK_OK,           /* granted, kept, released */
-	LOCK_BUSY,         /* acquire: others hold it */
-	LOCK_NOT_HELD,     /* extend, release: not by this token */
-	LOCK_ERROR,        /* *error is filled */
+	LOCK_OK,       /* granted, kept, released */
+	LOCK_BUSY,     /* acquire: others hold it */
+	LOCK_NOT_HELD, /* extend, release: not by this token */
+	LOCK_ERROR,    /* *error is filled */
 	LOCK_INTERRUPTED,
 };
 
@@ -79,6 +79,9 @@ void lock_release_memory(struct lock *lock);
 
 /* The part of a ttl that clocks may disagree about. */
 int64_t lock_drift(int64_t ttl);
+
+/* The end of validity of what a round granted that started then. */
+struct deadline lock_validity(const struct lock *lock, int64_t started);
 
 /*
  * One attempt, under a fresh token. BUSY fills *busy. After anything but OK

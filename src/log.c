@@ -64,8 +64,8 @@ void log_step(const char *format, ...)
 	if (log_level < LOG_VERBOSE)
 		return;
 	since = clock_ms() - log_start;
-	snprintf(prefix, sizeof(prefix), "%" PRId64 ".%03" PRId64 "s: ",
-		 since / 1000, since % 1000);
+	snprintf(prefix, sizeof(prefix),
+		 "%" PRId64 ".%03" PRId64 "s: ", since / 1000, since % 1000);
 	va_start(arguments, format);
 	print_line(prefix, format, arguments);
 	va_end(arguments);

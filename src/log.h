@@ -9,9 +9,9 @@
 #define LOG_H
 
 enum log_level {
-	LOG_QUIET,     /* -q: errors only */
+	LOG_QUIET, /* -q: errors only */
 	LOG_NORMAL,
-	LOG_VERBOSE,   /* -v: each step, with the time since the start */
+	LOG_VERBOSE, /* -v: each step, with the time since the start */
 };
 
 /* Call once, before the first line and before any thread. */

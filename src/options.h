@@ -1,9 +1,6 @@
 /*
- * The command line: one table of options, which also makes the usage texts.
- *
- * Options come before KEY for `run`, and anywhere for the others. An option
- * that a command does not use, one that is given twice, and a value that is
- * not wholly understood are usage errors that quote the argument.
+ * The options of all commands: one table, from which the command line is read
+ * (arguments.h) and the usage texts are made.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -13,13 +10,28 @@
 #include "output.h"
 
 /*
- * Reads argv (behind the command's name). 0 with key, token and command
- * filled as the command takes them, or -1 with *error (EXIT_USAGE).
+ * Puts value into the field of settings that the table names. NULL, or what the
+ * value should have been; "" where settings->error says it.
  */
-int options_parse(struct settings *settings, const struct command *command,
-		  char **argv, struct error *error);
+typedef const char *option_setter(struct settings *settings, void *field,
+				  char *value);
 
-/* Appends a command's options, a line or two each. */
+struct option {
+	char letter; /* 0: none */
+	const char *name;
+	enum { TAKES_NOTHING, TAKES_VALUE, MAY_TAKE_VALUE } takes;
+	const char *value; /* its name in help */
+	unsigned commands; /* those that take it: enum command_id */
+	option_setter *set;
+	size_t field; /* in struct settings */
+	const char *help;
+	bool repeats;
+};
+
+extern const struct option options[];
+extern const size_t option_count;
+
+/* Appends a command's options, a line each. */
 void options_help(struct buffer *text, const struct command *command);
 
 #endif

@@ -64,9 +64,11 @@ static size_t utf8_decode(const char *text, size_t length, uint32_t *point)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	const unsigned char *byte = (const unsigned char *)text;
-	size_t size = byte[0] < 0x80 ? 1 : byte[0] >= 0xf0 && byte[0] < 0xf5 ? 4
-		    : byte[0] >= 0xe0 && byte[0] < 0xf0 ? 3
-		    : byte[0] >= 0xc2 && byte[0] < 0xe0 ? 2 : 0;
+	size_t size = byte[0] < 0x80                      ? 1
+		      : byte[0] >= 0xf0 && byte[0] < 0xf5 ? 4
+		      : byte[0] >= 0xe0 && byte[0] < 0xf0 ? 3
+		      : byte[0] >= 0xc2 && byte[0] < 0xe0 ? 2
+							  : 0;
 
 	if (size == 0 || size > length)
 		return 0;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct buffer {
-	char *data;      /* ends with a NUL that length does not count */
+	char *data; /* ends with a NUL that length does not count */
 	size_t length, size;
 };
 

@@ -10,7 +10,8 @@ void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 {
 	*quorum = (struct quorum){
 		.servers = calloc(count, sizeof(struct server)),
-		.timeout = timeout, .interrupt = -1,
+		.timeout = timeout,
+		.interrupt = -1,
 	};
 	if (quorum->servers == NULL)
 		abort();
@@ -158,7 +159,8 @@ static bool step(struct round *round, struct deadline until)
 		until = deadline_earlier(until, server_wake(server));
 	}
 	polled[count] = (struct pollfd){
-		.fd = quorum->interrupt, .events = POLLIN,
+		.fd = quorum->interrupt,
+		.events = POLLIN,
 	};
 	if (deadline_poll(polled, count + 1, until) < 0)
 		return false; /* EINTR: the caller looks at the clock */
@@ -166,8 +168,8 @@ static bool step(struct round *round, struct deadline until)
 		struct server *server = &quorum->servers[i];
 		bool was_up = server_is_up(server);
 
-		if (server_pump(server, polled[i].revents, got_reply,
-				round) < 0) {
+		if (server_pump(server, polled[i].revents, got_reply, round) <
+		    0) {
 			quorum->slot[i].was_up |= was_up;
 			handle_broken(round, i);
 		}

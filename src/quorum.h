@@ -25,16 +25,16 @@
 #define SERVERS_MAX 32
 
 struct quorum {
-	struct server *servers;   /* owned */
+	struct server *servers; /* owned */
 	size_t count;
-	int64_t timeout;          /* ms, of one round */
-	int interrupt;            /* readable: give up at once; -1 for none */
+	int64_t timeout; /* ms, of one round */
+	int interrupt;   /* readable: give up at once; -1 for none */
 	uint64_t ticket;
-	int64_t asked_at;         /* ms; when this round began */
+	int64_t asked_at; /* ms; when this round began */
 	struct {
-		bool waiting;     /* asked in this round, no answer yet */
-		bool was_up;      /* had a connection when it was asked */
-		bool again;       /* was asked again in this round */
+		bool waiting; /* asked in this round, no answer yet */
+		bool was_up;  /* had a connection when it was asked */
+		bool again;   /* was asked again in this round */
 	} slot[SERVERS_MAX];
 };
 

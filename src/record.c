@@ -21,8 +21,8 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 		     int64_t ttl)
 {
 	/* from the environment: asking the name service costs every start */
-	const char *user = getenv("LOGNAME") ? getenv("LOGNAME")
-					     : getenv("USER");
+	const char *user =
+		getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
 	char host[65] = "";
 
 	gethostname(host, sizeof(host) - 1);

@@ -19,7 +19,7 @@ struct holder {
 	char host[65];
 	char user[33];
 	char command[161];
-	int64_t pid;           /* 0 where unknown */
+	int64_t pid; /* 0 where unknown */
 };
 
 /* Appends a description: pid holds the lock, for what label says.
@@ -32,11 +32,11 @@ void record_parse(struct holder *holder, const char *text, size_t length);
 
 /* What a refusal said about the holder. */
 struct busy {
-	bool told;                 /* the rest is filled */
-	bool known;                /* holder is filled; else a foreign program */
+	bool told;  /* the rest is filled */
+	bool known; /* holder is filled; else a foreign program */
 	struct holder holder;
-	int64_t held;              /* ms, -1 where unknown */
-	int64_t left;              /* ms of its lease, -1 for no expiry */
+	int64_t held; /* ms, -1 where unknown */
+	int64_t left; /* ms of its lease, -1 for no expiry */
 };
 
 /* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "config.h"
 #include "options.h"
@@ -15,7 +16,8 @@
 #endif
 
 const struct command commands[] = {
-	{COMMAND_RUN, "run", "run [OPTION ...] KEY [--] COMMAND [ARGUMENT ...]\n"
+	{COMMAND_RUN, "run",
+	 "run [OPTION ...] KEY [--] COMMAND [ARGUMENT ...]\n"
 	 "       redlock run [OPTION ...] -c STRING KEY",
 	 "hold KEY while COMMAND runs", cmd_run},
 	{COMMAND_ACQUIRE, "acquire", "acquire [OPTION ...] KEY",
@@ -47,12 +49,14 @@ static int print_help(void)
 {
 	struct buffer text = {0};
 
-	buffer_print(&text, "usage: redlock COMMAND ...\n\n"
+	buffer_print(&text,
+		     "usage: redlock COMMAND ...\n\n"
 		     "A lock in Redis, on one server or a quorum of them, held "
 		     "while a command runs.\n\n");
 	for (const struct command *each = commands; each->name; each++)
 		buffer_print(&text, "  %-9s %s\n", each->name, each->summary);
-	buffer_print(&text, "  %-9s what a command takes\n"
+	buffer_print(&text,
+		     "  %-9s what a command takes\n"
 		     "\nredlock COMMAND --help tells the options; "
 		     "redlock --version the version; man redlock the rest.\n",
 		     "help");
@@ -113,15 +117,16 @@ static int run_command(const struct command *command, char **argv)
 	int status;
 
 	config_init(&settings);
-	if (options_parse(&settings, command, argv, &error) < 0 ||
+	if (arguments_parse(&settings, command, argv, &error) < 0 ||
 	    (!settings.help && config_finish(&settings, &error) < 0)) {
 		log_error("%s", error.text);
 		status = error.code;
 	} else if (settings.help) {
 		status = print_command_help(command);
 	} else {
-		log_init(settings.quiet ? LOG_QUIET :
-			 settings.verbose ? LOG_VERBOSE : LOG_NORMAL);
+		log_init(settings.quiet     ? LOG_QUIET
+			 : settings.verbose ? LOG_VERBOSE
+					    : LOG_NORMAL);
 		status = command->main(&settings);
 	}
 	config_release(&settings);

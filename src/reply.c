@@ -6,7 +6,7 @@
 
 #include "error.h"
 
-#define ARRAY_LONGEST 64  /* elements */
+#define ARRAY_LONGEST 64 /* elements */
 #define ARRAY_DEEPEST 4
 
 #if HIREDIS_MAJOR >= 1
@@ -67,7 +67,8 @@ void reply_flatten(struct reply *reply, const redisReply *from)
 		flatten_value(&reply->value[0], from);
 	} else {
 		for (; reply->count < from->elements &&
-		       reply->count < REPLY_VALUES; reply->count++)
+		       reply->count < REPLY_VALUES;
+		     reply->count++)
 			flatten_value(&reply->value[reply->count],
 				      from->element[reply->count]);
 	}

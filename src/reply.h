@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REPLY_VALUES 16   /* more are passed over */
+#define REPLY_VALUES 16 /* more are passed over */
 
 struct reply {
-	const char *failure;     /* an error reply's text, else NULL */
-	size_t count;            /* of an array's values; 1 for a single one */
+	const char *failure; /* an error reply's text, else NULL */
+	size_t count;        /* of an array's values; 1 for a single one */
 	struct value {
-		const char *text;  /* NULL for an integer; NUL-terminated */
+		const char *text; /* NULL for an integer; NUL-terminated */
 		size_t length;
 		int64_t number;
 	} value[REPLY_VALUES];

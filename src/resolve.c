@@ -16,8 +16,8 @@
 struct resolve {
 	pthread_mutex_t mutex;
 	bool done, abandoned;
-	int readable, writable;  /* a pipe: closed at its far end once done */
-	int result;              /* getaddrinfo's */
+	int readable, writable; /* a pipe: closed at its far end once done */
+	int result;             /* getaddrinfo's */
 	struct addresses addresses;
 	char port[8];
 	char host[];
@@ -26,9 +26,12 @@ struct resolve {
 static int look_up(const char *host, const char *port, int flags,
 		   struct addresses *addresses)
 {
-	struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV,
-	}, *found;
+	struct addrinfo hints =
+				{
+					.ai_socktype = SOCK_STREAM,
+					.ai_flags = flags | AI_NUMERICSERV,
+				},
+			*found;
 	int result = getaddrinfo(host, port, &hints, &found);
 
 	if (result != 0)
@@ -103,8 +106,8 @@ static int thread_start(struct resolve *resolve)
 
 struct resolve *resolve_start(const char *host, uint16_t port)
 {
-	struct resolve *resolve = calloc(1, sizeof(*resolve) +
-					 strlen(host) + 1);
+	struct resolve *resolve =
+		calloc(1, sizeof(*resolve) + strlen(host) + 1);
 	int ends[2], result;
 
 	if (resolve == NULL)
@@ -117,7 +120,7 @@ struct resolve *resolve_start(const char *host, uint16_t port)
 	resolve->readable = ends[0];
 	resolve->writable = ends[1];
 	snprintf(resolve->port, sizeof(resolve->port), "%u", port);
-	memcpy(resolve->host, host, strlen(host));
+	memcpy(resolve->host, host, strlen(host) + 1);
 	result = thread_start(resolve);
 	if (result != 0) {
 		close(resolve->writable);
@@ -133,8 +136,7 @@ int resolve_fd(const struct resolve *resolve)
 	return resolve->readable;
 }
 
-const char *resolve_finish(struct resolve *resolve,
-			   struct addresses *addresses)
+const char *resolve_finish(struct resolve *resolve, struct addresses *addresses)
 {
 	const char *why = NULL;
 

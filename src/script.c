@@ -17,8 +17,9 @@ struct argument script_record_name(struct argument key)
 {
 	const char *end = key.data + key.length;
 	const char *open = memchr(key.data, '{', key.length);
-	const char *shut = open == NULL ? NULL :
-		memchr(open + 1, '}', (size_t)(end - open - 1));
+	const char *shut =
+		open == NULL ? NULL
+			     : memchr(open + 1, '}', (size_t)(end - open - 1));
 	bool tagged = shut != NULL && shut > open + 1;
 	struct buffer name = {0};
 
@@ -37,8 +38,12 @@ static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
 	int digits = snprintf(db, sizeof(db), "%" PRIu32,
 			      lock->quorum->servers[i].url.db);
 	struct argument arguments[ARGUMENTS_MAX] = {
-		{"EVAL", 4}, {script.text, script.length}, {"2", 1},
-		lock->key, lock->record, {db, (size_t)digits},
+		{"EVAL", 4},
+		{script.text, script.length},
+		{"2", 1},
+		lock->key,
+		lock->record,
+		{db, (size_t)digits},
 		{lock->token, strlen(lock->token)},
 	};
 
@@ -58,9 +63,11 @@ void script_acquire(struct lock *lock, size_t i, const char *description,
 {
 	char ttl[24], clock[24], kept[24];
 
-	ask(lock, i, SCRIPT(acquire_lua), true, (const char *[]){
-		    number(ttl, lock->ttl), number(clock, clock_wall_ms()),
-		    description, number(kept, kept_fence)}, 4);
+	ask(lock, i, SCRIPT(acquire_lua), true,
+	    (const char *[]){number(ttl, lock->ttl),
+			     number(clock, clock_wall_ms()), description,
+			     number(kept, kept_fence)},
+	    4);
 }
 
 void script_extend(struct lock *lock, size_t i)

@@ -12,12 +12,11 @@
 #include "duration.h"
 
 #define READ_SIZE 16384
-#define REPLY_LONGEST 65536  /* bytes */
-#define SHOWN_LONGEST 160    /* bytes of a server's error text */
+#define REPLY_LONGEST 65536 /* bytes */
+#define SHOWN_LONGEST 160   /* bytes of a server's error text */
 
 static int blame(struct server *server, int code, bool passing,
-		 const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+		 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 static int blame(struct server *server, int code, bool passing,
 		 const char *format, ...)
@@ -111,18 +110,18 @@ static void greet_server(struct server *server)
 	const struct url *url = &server->url;
 
 	if (url->password != NULL && url->user != NULL)
-		greet(server, OWED_LOGIN, (const char *[]){
-			      "AUTH", url->user, url->password}, 3);
+		greet(server, OWED_LOGIN,
+		      (const char *[]){"AUTH", url->user, url->password}, 3);
 	else if (url->password != NULL)
-		greet(server, OWED_LOGIN, (const char *[]){
-			      "AUTH", url->password}, 2);
-	greet(server, OWED_NAME, (const char *[]){
-		      "CLIENT", "SETNAME", "redlock"}, 3);
+		greet(server, OWED_LOGIN,
+		      (const char *[]){"AUTH", url->password}, 2);
+	greet(server, OWED_NAME,
+	      (const char *[]){"CLIENT", "SETNAME", "redlock"}, 3);
 	if (!server->identify)
 		return;
 	greet(server, OWED_INFO, (const char *[]){"INFO", "server"}, 2);
-	greet(server, OWED_CONFIG, (const char *[]){
-		      "CONFIG", "GET", "append*"}, 3);
+	greet(server, OWED_CONFIG, (const char *[]){"CONFIG", "GET", "append*"},
+	      3);
 }
 
 static int connect_start(struct server *server)
@@ -283,8 +282,8 @@ static int fail_protocol(struct server *server)
 	char text[192];
 
 	snprintf(text, sizeof(text), "not what a Redis server says: %s",
-		 server->reader->err == REDIS_ERR_OOM ?
-			 "a reply too large" : server->reader->errstr);
+		 server->reader->err == REDIS_ERR_OOM ? "a reply too large"
+						      : server->reader->errstr);
 	return fail(server, true, text);
 }
 
@@ -310,8 +309,7 @@ static int parse(struct server *server, server_reply *callback, void *context)
 	return 0;
 }
 
-static int receive(struct server *server, server_reply *callback,
-		   void *context)
+static int receive(struct server *server, server_reply *callback, void *context)
 {
 	char data[READ_SIZE];
 	ssize_t got = stream_receive(&server->stream, data, sizeof(data));
@@ -326,9 +324,10 @@ static int receive(struct server *server, server_reply *callback,
 	if (got < 0)
 		return fail(server, true, strerror(errno));
 	if (got == 0)
-		return fail(server, true, server->unparsed > 0 ?
-			    "it hung up in the middle of a reply" :
-			    "it hung up");
+		return fail(server, true,
+			    server->unparsed > 0
+				    ? "it hung up in the middle of a reply"
+				    : "it hung up");
 	server->unparsed += (size_t)got;
 	if (redisReaderFeed(server->reader, data, (size_t)got) != REDIS_OK)
 		return fail_protocol(server);

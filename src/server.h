@@ -31,7 +31,7 @@
 #include "stream.h"
 #include "url.h"
 
-#define ARGUMENTS_MAX 12  /* of a command */
+#define ARGUMENTS_MAX 12 /* of a command */
 #define OWED_MAX 32      /* replies a connection may owe before it is dropped */
 
 struct argument {
@@ -48,28 +48,28 @@ struct owed {
 };
 
 struct server {
-	struct url url;          /* owned */
-	bool identify;           /* ask for struct identity */
+	struct url url; /* owned */
+	bool identify;  /* ask for struct identity */
 	struct stream stream;
 	struct redisReader *reader;
-	size_t unparsed;         /* bytes since the last whole reply */
+	size_t unparsed; /* bytes since the last whole reply */
 	struct buffer output;
-	size_t sent;             /* of output */
-	struct buffer last;      /* the command asked last, formatted */
+	size_t sent;        /* of output */
+	struct buffer last; /* the command asked last, formatted */
 	struct owed last_owed;
 	struct owed owed[OWED_MAX];
 	unsigned owed_first, owed_count;
 	bool login_failed;
-	bool complained;         /* the last reply refused the greeting */
+	bool complained; /* the last reply refused the greeting */
 	struct identity identity;
-	char why[256];           /* the last failure, without the name */
-	int why_code;            /* enum exit_code */
+	char why[256]; /* the last failure, without the name */
+	int why_code;  /* enum exit_code */
 	bool why_passing;
 };
 
 /* A reply to what was asked under ticket. reply lives for the call only. */
-typedef void server_reply(void *context, struct server *server,
-			  uint64_t ticket, const struct reply *reply);
+typedef void server_reply(void *context, struct server *server, uint64_t ticket,
+			  const struct reply *reply);
 
 /* Takes over *url. identify: ask who the server is when connecting. */
 void server_init(struct server *server, struct url *url, bool identify);

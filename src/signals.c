@@ -9,8 +9,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,
-			     SIGUSR2};
+static const int ending[] = {SIGINT,  SIGTERM, SIGHUP,
+			     SIGQUIT, SIGUSR1, SIGUSR2};
 static const int others[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
 
 static sigset_t inherited_mask;

@@ -33,8 +33,8 @@ int signals_ending(void);
 int signals_open_all(void);
 
 struct signals_event {
-	int number;        /* 0: nothing is pending */
-	bool by_terminal;  /* the whole foreground group has got it */
+	int number;       /* 0: nothing is pending */
+	bool by_terminal; /* the whole foreground group has got it */
 };
 
 struct signals_event signals_next(void);

@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ADDRESS_TIME 250   /* ms for an address while others are left */
-#define BACKLOG_PAUSE 5    /* ms */
+#define ADDRESS_TIME 250 /* ms for an address while others are left */
+#define BACKLOG_PAUSE 5  /* ms */
 
 /* ms until a connection whose bytes nobody acknowledges is given up, with what
  * it still had to deliver: retransmission alone goes on for a quarter hour */
@@ -56,7 +56,8 @@ static int connect_socket(const struct address *address)
 			   sizeof(unacknowledged));
 	}
 	if (connect(fd, (const struct sockaddr *)&address->socket,
-		    address->length) == 0 || errno == EINPROGRESS)
+		    address->length) == 0 ||
+	    errno == EINPROGRESS)
 		return fd;
 	cause = errno;
 	close(fd);
@@ -101,8 +102,8 @@ const char *stream_open(struct stream *stream, const struct url *url)
 		unix_address(&stream->addresses.list[0], url->path);
 		stream->addresses.count = 1;
 	} else if (stream->addresses.count == 0 &&
-		   resolve_numeric(url->host, url->port,
-				   &stream->addresses) < 0) {
+		   resolve_numeric(url->host, url->port, &stream->addresses) <
+			   0) {
 		stream->lookup = resolve_start(url->host, url->port);
 		if (stream->lookup == NULL)
 			return fail(stream, strerror(errno));
@@ -172,8 +173,8 @@ short stream_events(const struct stream *stream)
 struct deadline stream_wake(const struct stream *stream)
 {
 	bool waits = stream->state == STREAM_PAUSING ||
-		(stream->state == STREAM_CONNECTING &&
-		 !is_last_address(stream));
+		     (stream->state == STREAM_CONNECTING &&
+		      !is_last_address(stream));
 
 	return waits ? stream->retry : deadline_never();
 }

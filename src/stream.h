@@ -27,17 +27,17 @@ enum stream_state {
 	STREAM_DOWN,
 	STREAM_RESOLVING,
 	STREAM_CONNECTING,
-	STREAM_PAUSING,     /* a Unix socket's backlog is full: again soon */
+	STREAM_PAUSING, /* a Unix socket's backlog is full: again soon */
 	STREAM_UP,
 };
 
 struct stream {
 	enum stream_state state;
-	int fd;                       /* the socket, -1 where there is none */
+	int fd; /* the socket, -1 where there is none */
 	uint16_t port;
 	struct resolve *lookup;
 	struct addresses addresses;
-	size_t address;               /* the one that is being tried */
+	size_t address; /* the one that is being tried */
 	struct deadline retry;
 };
 

@@ -21,8 +21,8 @@ static size_t distance(const char *a, const char *b)
 		cost[0][k] = k;
 	for (size_t i = 1; i <= rows; i++) {
 		for (size_t k = 1; k <= columns; k++) {
-			size_t best = cost[i - 1][k - 1] +
-				(a[i - 1] != b[k - 1]);
+			size_t best =
+				cost[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
 
 			best = least(best, cost[i - 1][k] + 1);
 			best = least(best, cost[i][k - 1] + 1);

@@ -1,5 +1,6 @@
 #include "token.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 void token_make(char token[TOKEN_SIZE])
@@ -8,7 +9,7 @@ void token_make(char token[TOKEN_SIZE])
 	unsigned char bits[(TOKEN_SIZE - 1) / 2];
 
 	arc4random_buf(bits, sizeof(bits));
-	for (unsigned i = 0; i < sizeof(bits); i++) {
+	for (size_t i = 0; i < sizeof(bits); i++) {
 		token[2 * i] = digits[bits[i] >> 4];
 		token[2 * i + 1] = digits[bits[i] & 15];
 	}
@@ -19,6 +20,6 @@ int64_t token_jitter(int64_t limit)
 {
 	if (limit <= 0)
 		return 0;
-	return arc4random_uniform((uint32_t)(limit < UINT32_MAX - 1 ?
-					     limit + 1 : UINT32_MAX));
+	return arc4random_uniform(
+		(uint32_t)(limit < UINT32_MAX - 1 ? limit + 1 : UINT32_MAX));
 }

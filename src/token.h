@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#define TOKEN_SIZE 33      /* with the NUL */
-#define TOKEN_LONGEST 256  /* bytes, of tokens that other programs made */
+#define TOKEN_SIZE 33     /* with the NUL */
+#define TOKEN_LONGEST 256 /* bytes, of tokens that other programs made */
 
 void token_make(char token[TOKEN_SIZE]);
 

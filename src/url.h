@@ -25,9 +25,9 @@ struct url {
 	char *user, *password; /* NULL where none was given */
 	char *host;            /* URL_TCP; IPv6 without its brackets */
 	uint16_t port;
-	char *path;            /* URL_UNIX */
+	char *path; /* URL_UNIX */
 	uint32_t db;
-	char *name;            /* for people: the URL without its secrets */
+	char *name; /* for people: the URL without its secrets */
 };
 
 /* 0, or -1 with *error (EXIT_USAGE) and *url zeroed. */

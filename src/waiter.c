@@ -4,16 +4,16 @@
 
 #include "log.h"
 
-#define PAUSE_LONGEST 128     /* ms, while others hold the lock */
-#define OUTAGE_PAUSE 50       /* ms, at least, while servers are away */
+#define PAUSE_LONGEST 128 /* ms, while others hold the lock */
+#define OUTAGE_PAUSE 50   /* ms, at least, while servers are away */
 #define OUTAGE_LONGEST 1000
 
 struct wait {
 	const struct patience *patience;
 	struct deadline limit;
 	unsigned long tries;
-	bool answered;        /* a quorum has, at least once */
-	bool told;            /* of an outage */
+	bool answered; /* a quorum has, at least once */
+	bool told;     /* of an outage */
 };
 
 static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
@@ -26,8 +26,9 @@ static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
 static int64_t next_pause(const struct wait *wait, enum lock_result result)
 {
 	if (result == LOCK_ERROR)
-		return OUTAGE_PAUSE + token_jitter(
-			doubled(OUTAGE_PAUSE, wait->tries, OUTAGE_LONGEST));
+		return OUTAGE_PAUSE +
+		       token_jitter(doubled(OUTAGE_PAUSE, wait->tries,
+					    OUTAGE_LONGEST));
 	if (wait->patience->every > 0)
 		return wait->patience->every;
 	return token_jitter(doubled(1, wait->tries - 1, PAUSE_LONGEST));
@@ -45,9 +46,8 @@ static bool is_over(const struct wait *wait, enum lock_result result,
 		return true;
 	if (result != LOCK_ERROR)
 		return false;
-	return !error->passing ||
-	       (!wait->answered && patience->limit < 0 &&
-		!lock_is_quarantined(lock));
+	return !error->passing || (!wait->answered && patience->limit < 0 &&
+				   !lock_is_quarantined(lock));
 }
 
 static void tell_outage(struct wait *wait, const struct lock *lock,

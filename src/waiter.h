@@ -20,10 +20,10 @@
 #include "lock.h"
 
 struct patience {
-	bool wait;             /* false: one attempt */
-	int64_t limit;         /* ms, -1 for ever */
-	int64_t every;         /* ms, 0: growing pauses */
-	unsigned long tries;   /* 0: any number */
+	bool wait;           /* false: one attempt */
+	int64_t limit;       /* ms, -1 for ever */
+	int64_t every;       /* ms, 0: growing pauses */
+	unsigned long tries; /* 0: any number */
 };
 
 /* As lock_acquire. The quorum's interrupt descriptor ends a pause too. */

@@ -24,15 +24,15 @@ static void lose(struct watchdog *watchdog, const struct error *why)
 	watchdog->lost = true;
 	watchdog->why = *why;
 	pthread_mutex_unlock(&watchdog->mutex);
-	times.kill = deadline_earlier(times.kill,
-				      deadline_in(watchdog->kill_after));
+	times.kill =
+		deadline_earlier(times.kill, deadline_in(watchdog->kill_after));
 	times.term = deadline_at(0);
 	guard_tell(watchdog->guard, times);
 	eventfd_write(watchdog->lost_event, 1);
 }
 
-static void lose_by_silence(struct watchdog *watchdog,
-			    const struct error *last, int64_t since)
+static void lose_by_silence(struct watchdog *watchdog, const struct error *last,
+			    int64_t since)
 {
 	struct error why;
 	char text[DURATION_TEXT];
@@ -51,8 +51,8 @@ static void note_renewal(struct watchdog *watchdog)
 	pthread_mutex_lock(&watchdog->mutex);
 	watchdog->renewals++;
 	pthread_mutex_unlock(&watchdog->mutex);
-	log_step("renewed, %s left", duration_format(
-			 text, deadline_left(watchdog->lock->valid)));
+	log_step("renewed, %s left",
+		 duration_format(text, deadline_left(watchdog->lock->valid)));
 }
 
 static void *run(void *argument)
@@ -72,8 +72,11 @@ static void *run(void *argument)
 			lose_by_silence(watchdog, &error, lock->started);
 			break;
 		}
-		result = lock_extend(lock, deadline_earlier(
-			end, deadline_in(lock->quorum->timeout)), &error);
+		result = lock_extend(
+			lock,
+			deadline_earlier(end,
+					 deadline_in(lock->quorum->timeout)),
+			&error);
 		if (result == LOCK_INTERRUPTED)
 			break;
 		if (result == LOCK_NOT_HELD) {
@@ -102,7 +105,9 @@ int watchdog_start(struct watchdog *watchdog, struct lock *lock,
 	int result;
 
 	*watchdog = (struct watchdog){
-		.lock = lock, .guard = guard, .margin = margin,
+		.lock = lock,
+		.guard = guard,
+		.margin = margin,
 		.kill_after = kill_after,
 		.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 		.lost_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),

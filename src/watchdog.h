@@ -27,12 +27,12 @@
 struct watchdog {
 	struct lock *lock;
 	struct guard *guard;
-	int64_t margin, kill_after;   /* ms */
+	int64_t margin, kill_after; /* ms */
 	pthread_t thread;
 	bool running;
-	int stop;                     /* eventfd: end the thread */
-	int lost_event;               /* eventfd: readable once it is lost */
-	pthread_mutex_t mutex;        /* of what follows */
+	int stop;              /* eventfd: end the thread */
+	int lost_event;        /* eventfd: readable once it is lost */
+	pthread_mutex_t mutex; /* of what follows */
 	bool lost;
 	struct error why;
 	unsigned renewals;

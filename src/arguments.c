@@ -1,0 +1,270 @@
+#include "arguments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock.h"
+#include "options.h"
+#include "suggest.h"
+
+#define OPTIONS_MAX 64
+#define QUOTED_LONGEST 64 /* bytes of an argument in an error */
+#define NAME_LONGEST 40   /* of an option, for a suggestion */
+
+struct reader {
+	struct settings *settings;
+	const struct command *command;
+	char **argv;
+	bool given[OPTIONS_MAX];
+	struct error *error;
+};
+
+static const char *shorten(const char *text, char shown[QUOTED_LONGEST + 4])
+{
+	size_t length = strnlen(text, QUOTED_LONGEST + 1);
+
+	snprintf(shown, QUOTED_LONGEST + 4, "%.*s%s", QUOTED_LONGEST, text,
+		 length > QUOTED_LONGEST ? "..." : "");
+	return shown;
+}
+
+static int refuse(struct reader *reader, const char *format,
+		  const char *argument)
+{
+	char shown[QUOTED_LONGEST + 4], text[512];
+
+	shorten(argument, shown);
+	snprintf(text, sizeof(text), format, shown); /* NOLINT: ours */
+	error_set(reader->error, EXIT_USAGE, "%s: %s: see redlock %s --help",
+		  reader->command->name, text, reader->command->name);
+	return -1;
+}
+
+static int set(struct reader *reader, const struct option *option, char *value,
+	       const char *as_given)
+{
+	char shown[QUOTED_LONGEST + 4], text[192];
+	const char *wanted;
+
+	if (reader->given[option - options] && !option->repeats) {
+		snprintf(text, sizeof(text), "option %s is given twice",
+			 as_given);
+		return refuse(reader, "%s", text);
+	}
+	reader->given[option - options] = true;
+	wanted = option->set(reader->settings,
+			     (char *)reader->settings + option->field, value);
+	if (wanted == NULL)
+		return 0;
+	if (*wanted == '\0')
+		*reader->error = reader->settings->error;
+	else
+		error_set(reader->error, EXIT_USAGE, "%s: %s '%s' is not %s",
+			  reader->command->name, as_given,
+			  shorten(value != NULL ? value : "", shown), wanted);
+	return -1;
+}
+
+static const struct option *find_long(const char *name, size_t length)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (strlen(options[i].name) == length &&
+		    memcmp(options[i].name, name, length) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static int refuse_long(struct reader *reader, char *argument)
+{
+	const char *names[OPTIONS_MAX], *nearest;
+	char name[NAME_LONGEST], text[256];
+	size_t count = 0;
+
+	argument[strcspn(argument, "=")] = '\0';
+	for (size_t i = 0; i < option_count; i++)
+		if (options[i].commands & reader->command->id)
+			names[count++] = options[i].name;
+	snprintf(name, sizeof(name), "%s", argument + 2);
+	nearest = suggest_nearest(name, names, count);
+	if (nearest == NULL)
+		return refuse(reader, "unknown option '%s'", argument);
+	snprintf(text, sizeof(text), "unknown option '%s': did you mean --%s?",
+		 "%s", nearest);
+	return refuse(reader, text, argument);
+}
+
+/* argv[0] is a long option. How many arguments it took, or -1. */
+static int read_long(struct reader *reader, char **argv)
+{
+	char *name = argv[0] + 2, *value = strchr(name, '=');
+	size_t length = strcspn(name, "=");
+	const struct option *option = find_long(name, length);
+	char as_given[40];
+	int took = 1;
+
+	if (option == NULL)
+		return refuse_long(reader, argv[0]);
+	if (!(option->commands & reader->command->id))
+		return refuse(reader, "option '%s' is for other commands",
+			      argv[0]);
+	snprintf(as_given, sizeof(as_given), "--%s", option->name);
+	if (value != NULL)
+		value++;
+	if (value != NULL && option->takes == TAKES_NOTHING)
+		return refuse(reader, "%s takes no value", as_given);
+	if (value == NULL && option->takes == TAKES_VALUE) {
+		value = argv[1];
+		took = 2;
+		if (value == NULL)
+			return refuse(reader, "%s needs a value", as_given);
+	}
+	return set(reader, option, value, as_given) < 0 ? -1 : took;
+}
+
+static const struct option *find_letter(char letter)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (options[i].letter == letter)
+			return &options[i];
+	return NULL;
+}
+
+/* argv[0] is "-nt5s" or the like. How many arguments it took, or -1. */
+static int read_letters(struct reader *reader, char **argv)
+{
+	for (char *letter = argv[0] + 1; *letter; letter++) {
+		const struct option *option = find_letter(*letter);
+		char as_given[3] = {'-', *letter, '\0'};
+		char *value = letter + 1;
+		int took = 1;
+
+		if (option == NULL)
+			return refuse(reader, "unknown option '%s'", as_given);
+		if (!(option->commands & reader->command->id))
+			return refuse(reader,
+				      "option '%s' is for other commands",
+				      as_given);
+		if (option->takes == TAKES_NOTHING) {
+			if (set(reader, option, NULL, as_given) < 0)
+				return -1;
+			continue;
+		}
+		if (*value == '\0') {
+			value = argv[1];
+			took = 2;
+		}
+		if (value == NULL)
+			return refuse(reader, "%s needs a value", as_given);
+		return set(reader, option, value, as_given) < 0 ? -1 : took;
+	}
+	return 1;
+}
+
+static int set_key(struct reader *reader, const char *key)
+{
+	if (*key == '\0')
+		return refuse(reader, "KEY is empty%s", "");
+	if (strlen(key) > KEY_LONGEST)
+		return refuse(reader, "KEY '%s' has more than 4096 bytes", key);
+	reader->settings->key = key;
+	return 0;
+}
+
+static int set_token(struct reader *reader, const char *token)
+{
+	if (*token == '\0')
+		return refuse(reader, "TOKEN is empty%s", "");
+	if (strlen(token) > TOKEN_LONGEST)
+		return refuse(reader, "TOKEN '%s' has more than 256 bytes",
+			      token);
+	reader->settings->token = token;
+	return 0;
+}
+
+/* argv[0] is no option. How many arguments it took, 0 to stop, or -1. */
+static int read_operand(struct reader *reader, char **argv)
+{
+	struct settings *settings = reader->settings;
+	bool takes_token =
+		reader->command->id & (COMMAND_RELEASE | COMMAND_EXTEND);
+
+	if (settings->key == NULL)
+		return set_key(reader, argv[0]) < 0 ? -1 : 1;
+	if (takes_token && settings->token == NULL)
+		return set_token(reader, argv[0]) < 0 ? -1 : 1;
+	return refuse(reader, "one argument too many: '%s'", argv[0]);
+}
+
+/* What follows KEY in `run`. */
+static int read_command(struct reader *reader, char **argv)
+{
+	struct settings *settings = reader->settings;
+
+	if (argv[0] != NULL && strcmp(argv[0], "--") == 0)
+		argv++;
+	else if (argv[0] != NULL && argv[0][0] == '-')
+		return refuse(reader,
+			      "options come before KEY: '%s' (or put "
+			      "-- before COMMAND)",
+			      argv[0]);
+	if (settings->shell_command != NULL && argv[0] != NULL)
+		return refuse(reader, "both -c and COMMAND '%s'", argv[0]);
+	if (settings->shell_command == NULL && argv[0] == NULL)
+		return refuse(reader, "COMMAND is missing%s", "");
+	if (argv[0] != NULL && argv[0][0] == '\0')
+		return refuse(reader, "COMMAND is empty%s", "");
+	settings->command = argv;
+	return 0;
+}
+
+static int read_argument(struct reader *reader, char **argv, bool *literal)
+{
+	if (!*literal && strcmp(argv[0], "--") == 0) {
+		*literal = true;
+		return 1;
+	}
+	if (!*literal && strncmp(argv[0], "--", 2) == 0)
+		return read_long(reader, argv);
+	if (!*literal && argv[0][0] == '-' && argv[0][1] != '\0')
+		return read_letters(reader, argv);
+	return read_operand(reader, argv);
+}
+
+int arguments_parse(struct settings *settings, const struct command *command,
+		    char **argv, struct error *error)
+{
+	struct reader reader = {
+		.settings = settings,
+		.command = command,
+		.argv = argv,
+		.error = error,
+	};
+	bool literal = false;
+
+	while (*argv != NULL && !settings->help) {
+		int took = read_argument(&reader, argv, &literal);
+
+		if (took < 0)
+			return -1;
+		argv += took;
+		if (command->id == COMMAND_RUN && settings->key != NULL)
+			break;
+	}
+	if (settings->help)
+		return 0;
+	if (settings->key == NULL)
+		return refuse(&reader, "KEY is missing%s", "");
+	if (command->id == COMMAND_RUN && read_command(&reader, argv) < 0)
+		return -1;
+	if (!(command->id & (COMMAND_RELEASE | COMMAND_EXTEND)) ||
+	    settings->token != NULL)
+		return 0;
+	settings->token = getenv("REDLOCK_TOKEN");
+	if (settings->token == NULL)
+		return refuse(&reader,
+			      "TOKEN is missing, and REDLOCK_TOKEN is "
+			      "not set%s",
+			      "");
+	return set_token(&reader, settings->token);
+}
