@@ -12,6 +12,7 @@ struct hearing {
 	struct busy *busy;         /* acquire: who has KEY */
 	struct buffer description; /* extend: as a server that kept it has it */
 	int64_t fence;             /* the largest one heard of */
+	bool awaited[SERVERS_MAX]; /* roll-back: whose answer counts */
 };
 
 /* A new round: no vote is in. */

@@ -3,8 +3,7 @@
  * is neither set nor stopped while a machine is suspended, as a lease runs on.
  *
  * Everything that may block takes a struct deadline. A reading is rounded
- * down, so a lease that is counted from it ends early, never late. poll(2)
- * sleeps on CLOCK_MONOTONIC: look at the clock again after every wake.
+ * down, so a lease that is counted from it ends early, never late.
  */
 #ifndef DEADLINE_H
 #define DEADLINE_H
@@ -72,13 +71,16 @@ static inline int64_t deadline_left(struct deadline deadline)
 	return left > 0 ? left : 0;
 }
 
-/* poll(2) until the deadline; what poll returns. */
-static inline int deadline_poll(struct pollfd *polled, nfds_t count,
-				struct deadline until)
-{
-	int64_t left = deadline_left(until);
+#define DEADLINE_POLL_MAX 64 /* descriptors */
 
-	return poll(polled, count, left > 3600000 ? 3600000 : (int)left);
-}
+/*
+ * poll(2) until the deadline; what poll returns. poll's own clock stands still
+ * while a machine is suspended; so a long sleep has a timer on CLOCK_BOOTTIME
+ * beside it (timerfd_create(2)), which wakes it when the machine does.
+ */
+int deadline_poll(struct pollfd *polled, nfds_t count, struct deadline until);
+
+/* In a forked child that has closed its descriptors. */
+void deadline_after_fork(void);
 
 #endif

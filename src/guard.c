@@ -218,6 +218,7 @@ static int guard_fork(struct guard *guard)
 		prctl(PR_SET_NAME, GUARD_NAME);
 		dup2(guard->readable, 0);
 		closefrom(1);
+		deadline_after_fork();
 		if (chdir("/") == 0)
 			stand_guard(&duty, 0);
 		_exit(EXIT_SYSTEM);
@@ -242,6 +243,7 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 		.kill_after = kill_after,
 		.times = times,
 	};
+	pthread_mutex_init(&guard->mutex, NULL);
 	if (signal == 0)
 		return 0;
 	snprintf(guard->token, sizeof(guard->token), "%s", token);
@@ -270,8 +272,10 @@ void guard_announce(const struct guard *guard, pid_t pid, bool own_group)
 
 void guard_tell(struct guard *guard, struct guard_times times)
 {
+	pthread_mutex_lock(&guard->mutex);
 	guard->times = times;
 	tell(guard, MESSAGE_TIMES, times.term.at, times.kill.at);
+	pthread_mutex_unlock(&guard->mutex);
 }
 
 void guard_goodbye(const struct guard *guard)
@@ -301,9 +305,11 @@ void guard_check(struct guard *guard, pid_t command, bool own_group)
 {
 	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
 		return;
+	pthread_mutex_lock(&guard->mutex);
 	guard_fork(guard);
 	tell(guard, MESSAGE_COMMAND, command, own_group);
 	tell(guard, MESSAGE_TIMES, guard->times.term.at, guard->times.kill.at);
+	pthread_mutex_unlock(&guard->mutex);
 }
 
 bool guard_wait(struct guard *guard)

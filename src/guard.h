@@ -30,6 +30,7 @@
 #ifndef GUARD_H
 #define GUARD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,6 +50,7 @@ struct guard {
 	bool kill;              /* SIGKILL behind it */
 	int64_t kill_after;     /* ms between the two */
 	char token[TOKEN_SIZE];
+	pthread_mutex_t mutex;    /* of what is told */
 	struct guard_times times; /* as told last */
 	bool fired;               /* of one that has ended */
 };

@@ -140,19 +140,20 @@ static void on_rollback(void *context, size_t i, const struct reply *reply)
 static bool is_rolled_back(void *context)
 {
 	const struct hearing *hearing = context;
-	const struct lock *lock = hearing->lock;
+	const struct quorum *quorum = hearing->lock->quorum;
 
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (quorum_is_waiting(lock->quorum, i) && lock->fences[i] > 0)
+	for (size_t i = 0; i < quorum->count; i++)
+		if (hearing->awaited[i] && quorum_is_waiting(quorum, i))
 			return false;
 	return true;
 }
 
 /*
  * Takes back what this attempt may have left: a server that said no has
- * nothing, all others that were sent the acquire are sent the release. Only
- * those that said yes are waited for: the others have it behind the acquire on
- * their connection. A signal is no reason to leave something behind.
+ * nothing, nor has one that was never sent anything; all others are sent the
+ * release. Waited for are those that said yes, and those whose connection
+ * broke before they could; the others have it behind the acquire on their
+ * connection. A signal is no reason to leave something behind.
  */
 static void roll_back(struct hearing *hearing)
 {
@@ -161,11 +162,14 @@ static void roll_back(struct hearing *hearing)
 	struct quorum *quorum = lock->quorum;
 	int interrupt = quorum->interrupt;
 
+	for (size_t i = 0; i < quorum->count; i++)
+		hearing->awaited[i] =
+			lock->fences[i] > 0 || quorum_has_broken(quorum, i);
 	quorum_round(quorum);
 	for (size_t i = 0; i < quorum->count; i++) {
 		if (lock->vote[i] == VOTE_HELD)
 			continue;
-		if (lock->fences[i] > 0 || server_is_up(&quorum->servers[i]))
+		if (hearing->awaited[i] || server_is_up(&quorum->servers[i]))
 			script_release(lock, i);
 		else
 			server_withdraw(&quorum->servers[i]);

@@ -54,7 +54,7 @@ void quorum_round(struct quorum *quorum)
 	quorum->asked_at = clock_ms();
 	for (size_t i = 0; i < quorum->count; i++) {
 		quorum->slot[i].waiting = false;
-		quorum->slot[i].again = false;
+		quorum->slot[i].broken = false;
 	}
 }
 
@@ -72,6 +72,11 @@ void quorum_ask(struct quorum *quorum, size_t i, bool sticky,
 void quorum_forget(struct quorum *quorum, size_t i)
 {
 	quorum->slot[i].waiting = false;
+}
+
+bool quorum_has_broken(const struct quorum *quorum, size_t i)
+{
+	return quorum->slot[i].broken;
 }
 
 bool quorum_is_waiting(const struct quorum *quorum, size_t i)
@@ -114,8 +119,8 @@ static void handle_broken(struct round *round, size_t i)
 			round->judge->reply(round->judge->context, i, NULL);
 		return;
 	}
-	if (quorum->slot[i].was_up && !quorum->slot[i].again) {
-		quorum->slot[i].again = true;
+	if (quorum->slot[i].was_up && !quorum->slot[i].broken) {
+		quorum->slot[i].broken = true;
 		if (server_ask_again(server) == 0)
 			return;
 	}

@@ -34,7 +34,7 @@ struct quorum {
 	struct {
 		bool waiting; /* asked in this round, no answer yet */
 		bool was_up;  /* had a connection when it was asked */
-		bool again;   /* was asked again in this round */
+		bool broken;  /* lost one under the request */
 	} slot[SERVERS_MAX];
 };
 
@@ -67,6 +67,10 @@ void quorum_ask(struct quorum *quorum, size_t server, bool sticky,
 
 /* The answer of this one is not waited for; the judge will not see it. */
 void quorum_forget(struct quorum *quorum, size_t server);
+
+/* Its connection broke in this round with the request on it: nobody knows
+ * whether it was executed, unless it has answered on a new one. */
+bool quorum_has_broken(const struct quorum *quorum, size_t server);
 
 bool quorum_is_waiting(const struct quorum *quorum, size_t server);
 

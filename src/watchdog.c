@@ -146,7 +146,6 @@ void watchdog_stop(struct watchdog *watchdog)
 	if (watchdog->running) {
 		eventfd_write(watchdog->stop, 1);
 		pthread_join(watchdog->thread, NULL);
-		pthread_mutex_destroy(&watchdog->mutex);
 	}
 	watchdog->lock->quorum->interrupt = -1;
 	watchdog->running = false;
