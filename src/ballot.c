@@ -176,17 +176,22 @@ void ballot_explain_loss(const struct lock *lock, struct error *error)
 {
 	size_t gone = ballot_count(lock, VOTE_GONE);
 	size_t held = ballot_count(lock, VOTE_HELD);
+	size_t count = lock->quorum->count;
 
-	if (lock->quorum->count == 1)
+	if (count == 1)
+		error_set(error, EXIT_LOST, "%s: KEY %s",
+			  lock->quorum->servers[0].url.name,
+			  held > 0 ? "is another's" : "is gone");
+	else if (held == 0)
 		error_set(error, EXIT_LOST,
-			  held > 0 ? "%s: another has taken KEY"
-				   : "%s: KEY is gone",
-			  lock->quorum->servers[0].url.name);
+			  "KEY is gone from %zu of %zu "
+			  "servers",
+			  gone, count);
 	else
 		error_set(error, EXIT_LOST,
-			  "KEY is gone from %zu and taken by "
-			  "another on %zu of %zu servers",
-			  gone, held, lock->quorum->count);
+			  "KEY is another's on %zu and gone "
+			  "from %zu of %zu servers",
+			  held, gone, count);
 }
 
 /* So many servers have said no that a quorum has been lost for certain. */

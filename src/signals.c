@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -110,7 +111,9 @@ void signals_die(int number)
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t only;
 
+	/* the limit does not count where cores are piped to a program */
 	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
 	sigaction(number, &action, NULL);
 	sigemptyset(&only);
 	sigaddset(&only, number);

@@ -26,13 +26,18 @@ void url_hide_secret(char *text)
 {
 	char *end = strrchr(text, '@');
 	char *start = strstr(text, "://");
+	size_t login, shown, rest;
 
 	if (end == NULL)
 		return;
 	start = start != NULL && start < end ? start + 3 : text;
-	for (; start < end; start++)
-		if (*start != ':')
-			*start = '*';
+	login = (size_t)(end - start);
+	shown = login < 3 ? login : 3;
+	rest = strlen(end) + 1;
+	/* its length is a secret too */
+	memset(start, '*', login);
+	memmove(start + shown, end, rest);
+	memset(start + shown + rest, '\0', login - shown);
 }
 
 static int refuse(struct error *error, const char *text, const char *why)
