@@ -81,6 +81,29 @@ check: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock BUILD=$(CURDIR)/$(BUILD) \
 		scripts/run-tests $(TESTS)
 
+# libFuzzer finds inputs that break the parsers: SECONDS for each target.
+SECONDS = 30
+FUZZERS = text replies
+FUZZ_FLAGS = $(subst -fcf-protection,,$(filter-out -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS))) \
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+FUZZ_SOURCES = $(filter-out redlock.c cmd%.c,$(SOURCES))
+
+$(BUILD)/fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES:%=src/%) $(BUILD)/scripts.h
+	$(call say,FUZZ)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< \
+		$(FUZZ_SOURCES:%=src/%) $(LIBRARIES)
+
+fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
+	$(Q)for fuzzer in $(FUZZERS); do \
+		mkdir -p $(BUILD)/fuzz/$$fuzzer.corpus && \
+		$(BUILD)/fuzz/$$fuzzer -max_total_time=$(SECONDS) -timeout=5 \
+			-rss_limit_mb=512 -verbosity=0 -print_final_stats=1 \
+			-artifact_prefix=$(BUILD)/fuzz/$$fuzzer. \
+			$(BUILD)/fuzz/$$fuzzer.corpus \
+			test/fuzz/corpus/$$fuzzer || exit 1; \
+	done
+
 lint: tests
 	$(Q)CLANG_FORMAT=$(CLANG_FORMAT) CLANG_TIDY=$(CLANG_TIDY) \
 		FLAGS='$(ALL_CFLAGS)' scripts/lint
@@ -99,7 +122,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests check lint install clean
+.PHONY: all tests check fuzz lint install clean
 .DELETE_ON_ERROR:
 
 -include $(OBJECTS:.o=.d)
