@@ -17,6 +17,7 @@ size_t ballot_count(const struct lock *lock, enum vote vote)
 
 void ballot_open(struct lock *lock)
 {
+	lock->renewed = false;
 	quorum_round(lock->quorum);
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		lock->vote[i] = VOTE_PENDING;
@@ -27,20 +28,60 @@ bool ballot_has_quorum(const struct lock *lock)
 	return ballot_count(lock, VOTE_YES) >= quorum_size(lock->quorum);
 }
 
-/* Whether the votes that are still out could make a quorum. */
-static bool can_reach_quorum(const struct lock *lock)
+static size_t answers(const struct lock *lock, enum vote one, enum vote other)
 {
-	return ballot_count(lock, VOTE_YES) +
-		       ballot_count(lock, VOTE_PENDING) >=
-	       quorum_size(lock->quorum);
+	return ballot_count(lock, one) + ballot_count(lock, other);
 }
 
-bool ballot_decided(void *hearing)
+/*
+ * How many servers it takes to say that there is no lock: for an acquire a
+ * quorum that has answered at all, else so many that have no part in it that
+ * no quorum is left.
+ */
+static bool has_no(const struct hearing *hearing, size_t still_out)
 {
-	const struct lock *lock = ((struct hearing *)hearing)->lock;
+	const struct lock *lock = hearing->lock;
+	size_t quorum = quorum_size(lock->quorum);
 
-	return ballot_has_quorum(lock) || !can_reach_quorum(lock) ||
-	       lock->alias;
+	if (hearing->busy != NULL)
+		return answers(lock, VOTE_YES, VOTE_HELD) + still_out >= quorum;
+	return answers(lock, VOTE_GONE, VOTE_HELD) + still_out >
+	       lock->quorum->count - quorum;
+}
+
+bool ballot_said_no(const struct hearing *hearing)
+{
+	return has_no(hearing, 0);
+}
+
+bool ballot_decided(void *context)
+{
+	const struct hearing *hearing = context;
+	const struct lock *lock = hearing->lock;
+	size_t still_out = ballot_count(lock, VOTE_PENDING);
+
+	if (lock->alias || ballot_has_quorum(lock))
+		return true;
+	if (ballot_count(lock, VOTE_YES) + still_out >=
+	    quorum_size(lock->quorum))
+		return false;
+	return ballot_said_no(hearing) || !has_no(hearing, still_out);
+}
+
+/* Two of the URLs are one server: a quorum of aliases is none. */
+static bool is_alias(struct lock *lock, size_t i)
+{
+	const struct server *servers = lock->quorum->servers;
+	size_t other = quorum_find_alias(lock->quorum, i);
+
+	if (other == i)
+		return false;
+	lock->alias = true;
+	lock->vote[i] = VOTE_FAILED;
+	error_set(&lock->alias_error, EXIT_CONFIG,
+		  "%s and %s are one server: name each only once",
+		  servers[other].url.name, servers[i].url.name);
+	return true;
 }
 
 void ballot_reject(struct lock *lock, size_t i)
@@ -53,6 +94,7 @@ void ballot_reject(struct lock *lock, size_t i)
 		 "sense");
 	server->why_code = EXIT_UNREACHED;
 	server->why_passing = true;
+	server->why_spoken = true;
 }
 
 bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
@@ -65,6 +107,8 @@ bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
 		log_step("%s: %s", server->url.name, server->why);
 		return false;
 	}
+	if (is_alias(lock, i))
+		return false;
 	*answer = reply->value[0].number;
 	if (reply->count >= 1 && reply->value[0].text == NULL &&
 	    *answer >= least && *answer <= 1)
@@ -133,7 +177,7 @@ static const char *remedy(const struct lock *lock, const struct error *error)
 		return ": see the server's ACL, and REDLOCK_PASSWORD";
 	if (error->code == EXIT_MISUSED)
 		return ": KEY, or the record beside it, is no lock of ours";
-	if (error->code != EXIT_UNREACHED)
+	if (error->code != EXIT_UNREACHED || server->why_spoken)
 		return "";
 	if (server_is_down(server) &&
 	    strcmp(server->url.name, "redis://127.0.0.1:6379") == 0)
@@ -150,6 +194,10 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 
 	for (size_t i = 0; i < count; i++)
 		failed += has_failed(lock, i);
+	if (lock->alias) {
+		*error = lock->alias_error;
+		return;
+	}
 	error_set(error, EXIT_UNREACHED, "%s", "");
 	classify(lock, error);
 	if (count == 1) {
@@ -192,11 +240,4 @@ void ballot_explain_loss(const struct lock *lock, struct error *error)
 			  "KEY is another's on %zu and gone "
 			  "from %zu of %zu servers",
 			  held, gone, count);
-}
-
-/* So many servers have said no that a quorum has been lost for certain. */
-bool ballot_is_lost(const struct lock *lock)
-{
-	return ballot_count(lock, VOTE_GONE) + ballot_count(lock, VOTE_HELD) >
-	       lock->quorum->count - quorum_size(lock->quorum);
 }

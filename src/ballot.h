@@ -9,9 +9,7 @@
 /* What a round learns beside the votes: the context of a struct judge. */
 struct hearing {
 	struct lock *lock;
-	struct busy *busy;         /* acquire: who has KEY */
-	struct buffer description; /* extend: as a server that kept it has it */
-	int64_t fence;             /* the largest one heard of */
+	struct busy *busy;         /* acquire: who has KEY; else NULL */
 	bool awaited[SERVERS_MAX]; /* roll-back: whose answer counts */
 };
 
@@ -21,15 +19,18 @@ void ballot_open(struct lock *lock);
 size_t ballot_count(const struct lock *lock, enum vote vote);
 bool ballot_has_quorum(const struct lock *lock);
 
-/* So many servers have said no that a quorum has been lost for certain. */
-bool ballot_is_lost(const struct lock *lock);
+/* Whether enough servers have said that there is no lock to be had (acquire) or
+ * that it is not held (else). */
+bool ballot_said_no(const struct hearing *hearing);
 
-/* A quorum, or no way left to one; for a struct judge, of a struct hearing. */
+/* Whether what is still out can change nothing; for a struct judge, of a struct
+ * hearing. */
 bool ballot_decided(void *hearing);
 
 /*
  * The first number of a script's answer, from least to 1. False where there is
- * none: the server's vote is VOTE_FAILED then and its why is set.
+ * none: the server's vote is VOTE_FAILED then and its why is set; also where
+ * it turns out to be one that has been heard already (lock->alias).
  */
 bool ballot_read(struct lock *lock, size_t server, const struct reply *reply,
 		 int64_t least, int64_t *answer);

@@ -22,6 +22,7 @@ int cmd_open(struct session *session, struct settings *settings)
 
 void cmd_close(struct session *session)
 {
+	quorum_drain(&session->quorum);
 	lock_release_memory(&session->lock);
 	quorum_release(&session->quorum);
 }

@@ -118,7 +118,7 @@ static int start(struct run *run)
 	struct guard_times times = guard_plan(lock->valid, margin, kill_after);
 	int cause;
 
-	if (set_environment(run) < 0)
+	if (signals_open_all() < 0 || set_environment(run) < 0)
 		return errno;
 	if (guard_start(&run->guard, lost_signal(run->settings),
 			run->settings->on_lost == ON_LOST_KILL, kill_after,
@@ -214,24 +214,27 @@ static void release(struct run *run)
 		log_step("%s: released", run->settings->key);
 }
 
-/* COMMAND has exited, or was never started. Nothing is released before it is
- * reaped; the guard is dismissed before that. */
+/*
+ * COMMAND has exited, or was never started. It keeps its pid until the guard is
+ * gone, which may still be stopping what COMMAND has left; and nothing is
+ * released before all of that is over.
+ */
 static void finish(struct run *run)
 {
 	guard_goodbye(&run->guard);
-	if (run->child.pid > 0) {
-		child_reap(&run->child);
+	if (run->child.pid > 0)
 		watchdog_stop(&run->watchdog);
-		note_lost(run);
-	}
-	run->held = clock_ms() - run->session.lock.acquired;
-	release(run);
+	note_lost(run);
 	if (guard_wait(&run->guard) && !run->lost) {
 		run->lost = true;
 		log_error("%s: lock lost: not renewed in time: COMMAND was "
 			  "stopped",
 			  run->settings->key);
 	}
+	if (run->child.pid > 0)
+		child_reap(&run->child);
+	run->held = clock_ms() - run->session.lock.acquired;
+	release(run);
 }
 
 /* COMMAND could not be started. The exit status. */
@@ -324,10 +327,10 @@ int cmd_run(struct settings *settings)
 		log_error("%s", error.text);
 		return error.code;
 	}
-	plan_command(&run);
 	status = cmd_open(&run.session, settings);
 	if (status != 0)
 		return status;
+	plan_command(&run);
 	run.signals = signals_open();
 	if (run.signals < 0 || keep_status_fd(&run) < 0) {
 		log_error("descriptors: %s", strerror(errno));
@@ -338,7 +341,7 @@ int cmd_run(struct settings *settings)
 	run.outcome = run.taken.outcome;
 	status = run.taken.status;
 	signal = run.taken.signal;
-	if (run.taken.held && signals_open_all() >= 0)
+	if (run.taken.held)
 		status = hold(&run, &signal);
 	write_status(&run);
 	cmd_close(&run.session);

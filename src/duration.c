@@ -42,7 +42,6 @@ int duration_parse(const char *text, int64_t *ms)
 	if (*text == '.') {
 		scale = unit->ms;
 		for (text++; is_digit(*text); text++, digits++) {
-			/* thousandths of a day's digit still count in ms */
 			fraction += scale * (*text - '0') / 10;
 			scale /= 10;
 		}
@@ -50,7 +49,7 @@ int duration_parse(const char *text, int64_t *ms)
 	if (digits == 0 || text != end || whole > DURATION_MAX / unit->ms)
 		return -1;
 	*ms = whole * unit->ms + fraction;
-	return 0;
+	return *ms <= DURATION_MAX ? 0 : -1;
 }
 
 char *duration_format(char text[DURATION_TEXT], int64_t ms)

@@ -1,30 +1,25 @@
 #include "guard.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "signals.h"
+#include "tree.h"
 
 #define GUARD_NAME "lease-guard"
-#define LOOK_AGAIN 5  /* ms, where nobody keeps COMMAND's pid for us */
-#define KILL_AGAIN 50 /* ms, for processes that were just being forked */
-#define ENVIRONMENT_LONGEST (4 << 20)
+#define LOOK_AGAIN 20 /* ms, whether those who are to be stopped are gone */
 
 enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
 
 /* Shorter than PIPE_BUF: written and read whole. */
 struct message {
 	int64_t kind;
-	int64_t first, second; /* pid and own_group; term and kill */
+	int64_t value[3]; /* pid, own_group; or term, kill, end */
 };
 
 /* What the guard's process knows. */
@@ -32,12 +27,11 @@ struct duty {
 	int signal;
 	bool kill;
 	int64_t kill_after;
-	const char *token;
 	struct guard_times times;
-	pid_t command; /* 0 until it is announced */
-	bool own_group;
-	bool orphaned; /* redlock is dead */
-	bool fired, killed;
+	struct tree tree;
+	bool orphaned;  /* redlock is dead */
+	bool dismissed; /* COMMAND has exited */
+	bool fired;
 };
 
 int64_t guard_margin(int64_t ttl)
@@ -51,113 +45,69 @@ struct guard_times guard_plan(struct deadline valid, int64_t margin,
 	int64_t kill = valid.at - margin;
 
 	return (struct guard_times){deadline_at(kill - kill_after),
-				    deadline_at(kill)};
+				    deadline_at(kill), valid};
 }
 
 /* --- in the guard's process --------------------------------------------- */
 
-static bool carries_token(pid_t pid, const char *token)
-{
-	char path[32], chunk[4096 + TOKEN_SIZE];
-	size_t kept = 0, total = 0;
-	bool found = false;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%ld/environ", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	while (!found && total < ENVIRONMENT_LONGEST &&
-	       (got = read(fd, chunk + kept, sizeof(chunk) - kept)) > 0) {
-		size_t length = kept + (size_t)got;
-
-		found = memmem(chunk, length, token, strlen(token)) != NULL;
-		kept = length < TOKEN_SIZE ? length : TOKEN_SIZE;
-		memmove(chunk, chunk + length - kept, kept);
-		total += (size_t)got;
-	}
-	close(fd);
-	return found;
-}
-
-/* Signals the members of a shared group that belong to COMMAND; how many. */
-static int signal_carriers(const struct duty *duty, pid_t group, int number)
-{
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
-	int count = 0;
-
-	if (processes == NULL)
-		return 0;
-	while ((entry = readdir(processes)) != NULL) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0 && pid != duty->command && getpgid(pid) == group &&
-		    carries_token(pid, duty->token))
-			count += kill(pid, number) == 0;
-	}
-	closedir(processes);
-	return count;
-}
-
-/* How many processes (or groups) there were to signal. */
-static int signal_command(const struct duty *duty, int number)
-{
-	pid_t group;
-	int count;
-
-	if (duty->command == 0)
-		return 0;
-	if (duty->own_group)
-		return kill(-duty->command, number) == 0;
-	group = getpgid(duty->command);
-	count = kill(duty->command, number) == 0;
-	return count + (group > 0 ? signal_carriers(duty, group, number) : 0);
-}
-
 static void fire(struct duty *duty)
 {
 	duty->fired = true;
-	signal_command(duty, duty->signal);
+	tree_signal_group(&duty->tree, duty->signal);
 	if (duty->signal != SIGKILL)
-		signal_command(duty, SIGCONT);
+		tree_signal_group(&duty->tree, SIGCONT);
 }
 
 /* Acts on what the clock says. */
 static void act(struct duty *duty)
 {
-	if (!duty->fired && deadline_passed(duty->times.term) &&
-	    duty->command != 0)
+	if (duty->tree.command == 0)
+		return;
+	if (!duty->fired && deadline_passed(duty->times.term))
 		fire(duty);
 	if (duty->fired && duty->kill && deadline_passed(duty->times.kill)) {
-		/* until none is left: one may just have been forked */
-		signal_command(duty, SIGKILL);
-		duty->killed = true;
+		/* the group at one moment, then the rest; and again, as one
+		 * may just have been forked */
+		tree_signal_group(&duty->tree, SIGKILL);
+		tree_signal(&duty->tree, SIGKILL);
 	}
+}
+
+/* Whether nothing is left to do: nobody to stop, or no time to do it in. */
+static bool is_over(const struct duty *duty)
+{
+	if (!duty->dismissed && !duty->orphaned)
+		return false;
+	return !duty->fired || !duty->kill ||
+	       tree_signal(&duty->tree, 0) == 0 ||
+	       deadline_passed(duty->times.end);
 }
 
 static void take_message(struct duty *duty, const struct message *message)
 {
 	switch ((enum message_kind)message->kind) {
 	case MESSAGE_COMMAND:
-		duty->command = (pid_t)message->first;
-		duty->own_group = message->second != 0;
+		duty->tree.command = (pid_t)message->value[0];
+		duty->tree.own_group = message->value[1] != 0;
 		break;
 	case MESSAGE_TIMES:
 		if (duty->fired)
 			break;
-		duty->times.term = deadline_at(message->first);
-		duty->times.kill = deadline_at(message->second);
+		duty->times.term = deadline_at(message->value[0]);
+		duty->times.kill = deadline_at(message->value[1]);
+		duty->times.end = deadline_at(message->value[2]);
 		break;
 	case MESSAGE_GOODBYE:
-		_exit(duty->fired);
+		duty->dismissed = true;
+		break;
 	}
 }
 
 static void take_orphaned(struct duty *duty)
 {
 	duty->orphaned = true;
+	if (duty->dismissed)
+		return;
 	duty->times.term = deadline_earlier(duty->times.term, deadline_in(0));
 	duty->times.kill = deadline_earlier(duty->times.kill,
 					    deadline_in(duty->kill_after));
@@ -165,13 +115,14 @@ static void take_orphaned(struct duty *duty)
 
 static struct deadline next_act(const struct duty *duty)
 {
-	if (duty->fired && duty->orphaned)
+	bool alone = duty->orphaned || duty->dismissed;
+
+	if (duty->fired && duty->kill &&
+	    (alone || deadline_passed(duty->times.kill)))
 		return deadline_in(LOOK_AGAIN);
-	if (duty->killed)
-		return deadline_in(KILL_AGAIN);
 	if (duty->fired)
 		return duty->kill ? duty->times.kill : deadline_never();
-	return duty->command != 0 ? duty->times.term : deadline_never();
+	return duty->tree.command != 0 ? duty->times.term : deadline_never();
 }
 
 static void stand_guard(struct duty *duty, int fd)
@@ -189,9 +140,9 @@ static void stand_guard(struct duty *duty, int fd)
 			else if (got == 0)
 				take_orphaned(duty);
 		}
-		act(duty);
-		if (duty->orphaned &&
-		    (!duty->kill || signal_command(duty, 0) == 0))
+		if (!duty->dismissed || duty->fired)
+			act(duty);
+		if (is_over(duty))
 			_exit(duty->fired);
 	}
 }
@@ -204,8 +155,8 @@ static int guard_fork(struct guard *guard)
 		.signal = guard->signal,
 		.kill = guard->kill,
 		.kill_after = guard->kill_after,
-		.token = guard->token,
 		.times = guard->times,
+		.tree = {.token = guard->token},
 	};
 	struct signals_mask before;
 	pid_t pid;
@@ -256,9 +207,9 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 }
 
 static void tell(const struct guard *guard, enum message_kind kind,
-		 int64_t first, int64_t second)
+		 int64_t first, int64_t second, int64_t third)
 {
-	struct message message = {kind, first, second};
+	struct message message = {kind, {first, second, third}};
 
 	/* full only where the guard has been stopped: it would not act */
 	if (guard->signal != 0)
@@ -267,20 +218,26 @@ static void tell(const struct guard *guard, enum message_kind kind,
 
 void guard_announce(const struct guard *guard, pid_t pid, bool own_group)
 {
-	tell(guard, MESSAGE_COMMAND, pid, own_group);
+	tell(guard, MESSAGE_COMMAND, pid, own_group, 0);
+}
+
+static void tell_times(const struct guard *guard)
+{
+	tell(guard, MESSAGE_TIMES, guard->times.term.at, guard->times.kill.at,
+	     guard->times.end.at);
 }
 
 void guard_tell(struct guard *guard, struct guard_times times)
 {
 	pthread_mutex_lock(&guard->mutex);
 	guard->times = times;
-	tell(guard, MESSAGE_TIMES, times.term.at, times.kill.at);
+	tell_times(guard);
 	pthread_mutex_unlock(&guard->mutex);
 }
 
 void guard_goodbye(const struct guard *guard)
 {
-	tell(guard, MESSAGE_GOODBYE, 0, 0);
+	tell(guard, MESSAGE_GOODBYE, 0, 0, 0);
 }
 
 static bool has_ended(struct guard *guard, int options)
@@ -307,8 +264,8 @@ void guard_check(struct guard *guard, pid_t command, bool own_group)
 		return;
 	pthread_mutex_lock(&guard->mutex);
 	guard_fork(guard);
-	tell(guard, MESSAGE_COMMAND, command, own_group);
-	tell(guard, MESSAGE_TIMES, guard->times.term.at, guard->times.kill.at);
+	tell(guard, MESSAGE_COMMAND, command, own_group, 0);
+	tell_times(guard);
 	pthread_mutex_unlock(&guard->mutex);
 }
 

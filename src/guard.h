@@ -15,13 +15,13 @@
  * SIGKILL once the time for that has come. What it has begun is not taken
  * back: a later renewal is not believed, and its exit status says so.
  *
- * Why it hits no stranger: the goodbye is sent while COMMAND is still a zombie
- * that holds its pid, before it is reaped. Where redlock is dead, somebody else
- * reaps; then the guard looks every few ms whether the group is still there.
+ * It stops all of COMMAND's tree (tree.h), and is not done before nothing of it
+ * is left: after the goodbye, too, where it has begun.
  *
- * In the foreground of a terminal COMMAND shares redlock's group with the rest
- * of the pipeline. There the guard stops COMMAND and those of the group that
- * carry the lock's token in their environment.
+ * Why it hits no stranger: the goodbye is sent while COMMAND is still a zombie
+ * that holds its pid, and it is reaped only when the guard has ended. Where
+ * redlock is dead, somebody else reaps; then the guard looks every few ms who
+ * is left.
  *
  * A guard that was killed is replaced: the pipe and what it was told last stay
  * with redlock. Its process name does not contain "redlock", so that pkill(1)
@@ -40,7 +40,8 @@
 #include "token.h"
 
 struct guard_times {
-	struct deadline term, kill;
+	struct deadline term, kill; /* send SIGTERM, SIGKILL */
+	struct deadline end;        /* of validity: no use in going on */
 };
 
 struct guard {
@@ -75,13 +76,14 @@ void guard_announce(const struct guard *guard, pid_t pid, bool own_group);
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
 
-/* COMMAND has exited and is not yet reaped. */
+/* COMMAND has exited; it must not be reaped before guard_wait. */
 void guard_goodbye(const struct guard *guard);
 
 /* After a SIGCHLD: replaces a guard that has died. */
 void guard_check(struct guard *guard, pid_t command, bool own_group);
 
-/* After the goodbye: waits for its end. True where it has stopped COMMAND. */
+/* After the goodbye: waits for its end, which is at once unless it is stopping
+ * COMMAND's tree. True where it has. */
 bool guard_wait(struct guard *guard);
 
 #endif

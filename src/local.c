@@ -34,11 +34,15 @@ static int find_place(struct place *place, struct error *error)
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	unsigned uid = (unsigned)geteuid();
 	char login[32];
+	size_t size = runtime != NULL ? strlen(runtime) : 0;
 	int length;
 
 	snprintf(login, sizeof(login), "/run/user/%u", uid);
-	if (runtime != NULL && runtime[0] == '/' &&
-	    strcmp(runtime, login) != 0 && is_own_directory(runtime))
+	while (size > 1 && runtime[size - 1] == '/')
+		size--;
+	if (size > 1 && runtime[0] == '/' &&
+	    (size != strlen(login) || memcmp(runtime, login, size) != 0) &&
+	    is_own_directory(runtime))
 		length = snprintf(place->directory, sizeof(place->directory),
 				  "%s/redlock", runtime);
 	else
@@ -91,7 +95,7 @@ static void exec_server(const struct place *place, int failure)
 	int null = open("/dev/null", O_RDWR);
 	int cause;
 
-	signals_reset();
+	signals_set_default();
 	setsid();
 	if (chdir(place->directory) == 0 && null >= 0 && dup2(null, 0) >= 0 &&
 	    dup2(null, 1) >= 0 && dup2(null, 2) >= 0)

@@ -61,31 +61,24 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	lock->vote[i] = VOTE_YES;
-	if (said[1].number > hearing->fence) {
-		hearing->fence = said[1].number;
-		hearing->description.length = 0;
-		buffer_append(&hearing->description, said[2].text,
-			      strnlen(said[2].text, said[2].length));
-	}
+	if (said[1].number < lock->fence || said[2].length == 0)
+		return;
+	lock->fence = said[1].number;
+	lock->description.length = 0;
+	buffer_append(&lock->description, said[2].text,
+		      strnlen(said[2].text, said[2].length));
 }
 
-/* Gives the lock back to servers that have lost it: they have been restarted
- * empty, or were out of reach when it was acquired. */
-static void heal(struct hearing *hearing)
+/* Gives the lock back to a server that has lost it: it has been restarted
+ * empty, or was out of reach when the lock was acquired. */
+static void heal(struct lock *lock, size_t i)
 {
-	struct lock *lock = hearing->lock;
-
-	if (hearing->fence == 0)
+	if (lock->fence == 0)
 		return;
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if (lock->vote[i] != VOTE_GONE)
-			continue;
-		log_step("%s: the lock is gone there, put back",
-			 lock->quorum->servers[i].url.name);
-		script_acquire(lock, i, hearing->description.data,
-			       hearing->fence);
-		quorum_forget(lock->quorum, i);
-	}
+	log_step("%s: the lock is gone there, put back",
+		 lock->quorum->servers[i].url.name);
+	script_acquire(lock, i, lock->description.data, lock->fence);
+	quorum_forget(lock->quorum, i);
 }
 
 enum lock_result lock_extend(struct lock *lock, struct deadline until,
@@ -100,15 +93,16 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		script_extend(lock, i);
 	gathered = quorum_gather(lock->quorum, until, &judge);
-	if (ballot_has_quorum(lock)) {
-		heal(&hearing);
+	if (ballot_has_quorum(lock) && !lock->alias) {
+		for (size_t i = 0; i < lock->quorum->count; i++)
+			if (lock->vote[i] == VOTE_GONE)
+				heal(lock, i);
 		lock->started = started;
 		lock->valid = lock_validity(lock, started);
-	}
-	buffer_release(&hearing.description);
-	if (ballot_has_quorum(lock))
+		lock->renewed = true;
 		return LOCK_OK;
-	if (ballot_is_lost(lock)) {
+	}
+	if (!lock->alias && ballot_said_no(&hearing)) {
 		ballot_explain_loss(lock, error);
 		return LOCK_NOT_HELD;
 	}
@@ -118,17 +112,41 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 	return LOCK_ERROR;
 }
 
+static void on_late(void *context, size_t i, const struct reply *reply)
+{
+	struct hearing *hearing = context;
+	struct lock *lock = hearing->lock;
+
+	if (!lock->renewed)
+		return;
+	on_extend(context, i, reply);
+	if (lock->vote[i] == VOTE_GONE)
+		heal(lock, i);
+}
+
+enum gathered lock_idle(struct lock *lock, struct deadline until)
+{
+	struct hearing hearing = {.lock = lock};
+	struct judge judge = {&hearing, on_late, NULL};
+
+	return quorum_idle(lock->quorum, until, &judge);
+}
+
 /* --- release ------------------------------------------------------------ */
 
 static void on_release(void *context, size_t i, const struct reply *reply)
 {
-	struct hearing *hearing = context;
+	struct lock *lock = ((struct hearing *)context)->lock;
 	int64_t answer = 0;
 
-	if (ballot_read(hearing->lock, i, reply, -1, &answer))
-		hearing->lock->vote[i] = answer == 1   ? VOTE_YES
-					 : answer == 0 ? VOTE_HELD
-						       : VOTE_GONE;
+	if (!ballot_read(lock, i, reply, -1, &answer))
+		return;
+	/* where the first answer was lost, it may have been the one that
+	 * released it */
+	if (answer == 1 || (answer < 0 && quorum_has_broken(lock->quorum, i)))
+		lock->vote[i] = VOTE_YES;
+	else
+		lock->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
 }
 
 enum lock_result lock_release(struct lock *lock, struct deadline until,
@@ -142,9 +160,9 @@ enum lock_result lock_release(struct lock *lock, struct deadline until,
 		script_release(lock, i);
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
-	if (ballot_has_quorum(lock))
+	if (ballot_has_quorum(lock) && !lock->alias)
 		return LOCK_OK;
-	if (ballot_is_lost(lock)) {
+	if (!lock->alias && ballot_said_no(&hearing)) {
 		ballot_explain_loss(lock, error);
 		return LOCK_NOT_HELD;
 	}

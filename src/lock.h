@@ -59,7 +59,8 @@ struct lock {
 	struct deadline valid;       /* end of validity */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
-	bool alias; /* two URLs turned out to be one server */
+	bool renewed; /* the last round was a good renewal */
+	bool alias;   /* two URLs turned out to be one server */
 	struct error alias_error;
 };
 
@@ -102,6 +103,12 @@ bool lock_is_quarantined(const struct lock *lock);
  */
 enum lock_result lock_extend(struct lock *lock, struct deadline until,
 			     struct error *error);
+
+/*
+ * Until the deadline or an interrupt, reads what servers send late. One that
+ * answers the last renewal only now, that KEY is gone there, gets it back.
+ */
+enum gathered lock_idle(struct lock *lock, struct deadline until);
 
 /* Gives lock->token's lock back on every server. NOT_HELD: it was not held. */
 enum lock_result lock_release(struct lock *lock, struct deadline until,

@@ -14,21 +14,6 @@ static bool is_quarantined(const struct lock *lock, size_t i)
 	       clock_ms() - identity->started < lock->quarantine;
 }
 
-/* Two of the URLs are one server: a quorum of aliases is none. */
-static bool is_alias(struct lock *lock, size_t i)
-{
-	const struct server *servers = lock->quorum->servers;
-	size_t other = quorum_find_alias(lock->quorum, i);
-
-	if (other == i)
-		return false;
-	lock->alias = true;
-	error_set(&lock->alias_error, EXIT_CONFIG,
-		  "%s and %s are one server: name each only once",
-		  servers[other].url.name, servers[i].url.name);
-	return true;
-}
-
 /* Keeps what the most telling refusal says: one with a description, and of
  * those the one with the longest lease. */
 static void note_busy(struct busy *busy, const struct reply *reply)
@@ -61,10 +46,6 @@ static void on_acquire(void *context, size_t i, const struct reply *reply)
 
 	if (!ballot_read(lock, i, reply, 0, &answer))
 		return;
-	if (is_alias(lock, i)) {
-		lock->vote[i] = VOTE_FAILED;
-		return;
-	}
 	if (answer == 0) {
 		lock->vote[i] = VOTE_HELD;
 		note_busy(hearing->busy, reply);
@@ -180,17 +161,12 @@ static void roll_back(struct hearing *hearing)
 }
 
 /* An attempt that failed: others hold KEY, or too few servers answered. */
-static enum lock_result judge_failure(const struct lock *lock,
+static enum lock_result judge_failure(const struct hearing *hearing,
 				      struct error *error)
 {
-	size_t answered =
-		ballot_count(lock, VOTE_YES) + ballot_count(lock, VOTE_HELD);
+	const struct lock *lock = hearing->lock;
 
-	if (lock->alias) {
-		*error = lock->alias_error;
-		return LOCK_ERROR;
-	}
-	if (answered >= quorum_size(lock->quorum))
+	if (!lock->alias && ballot_said_no(hearing))
 		return LOCK_BUSY;
 	ballot_explain_failure(lock, error);
 	return LOCK_ERROR;
@@ -211,11 +187,11 @@ static enum lock_result take(struct hearing *hearing, struct deadline until,
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
 	if (!ballot_has_quorum(lock) || lock->alias)
-		return judge_failure(lock, error);
+		return judge_failure(hearing, error);
 	if (raise_fences(hearing, until) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
 	if (!ballot_has_quorum(lock))
-		return judge_failure(lock, error);
+		return judge_failure(hearing, error);
 	lock->started = started;
 	lock->acquired = clock_ms();
 	lock->valid = lock_validity(lock, started);

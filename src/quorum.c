@@ -5,6 +5,8 @@
 
 #include "log.h"
 
+#define DRAIN_TIME 100 /* ms */
+
 void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		 int64_t timeout, bool need_identity)
 {
@@ -205,14 +207,34 @@ enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
 	return GATHER_OVER;
 }
 
-enum gathered quorum_idle(struct quorum *quorum, struct deadline until)
+enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
+			  const struct judge *judge)
 {
-	struct round round = {quorum, NULL};
+	struct round round = {quorum, judge};
 
 	while (!deadline_passed(until))
 		if (step(&round, until))
 			return GATHER_INTERRUPTED;
 	return GATHER_OVER;
+}
+
+static bool is_owed(const struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (server_is_up(&quorum->servers[i]) &&
+		    server_owes_sticky(&quorum->servers[i]))
+			return true;
+	return false;
+}
+
+void quorum_drain(struct quorum *quorum)
+{
+	struct deadline until = deadline_in(DRAIN_TIME);
+	struct round round = {quorum, NULL};
+
+	quorum->interrupt = -1;
+	while (is_owed(quorum) && !deadline_passed(until))
+		step(&round, until);
 }
 
 void quorum_renew_silent(struct quorum *quorum)

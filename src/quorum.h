@@ -83,8 +83,18 @@ enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
 			    const struct judge *judge);
 
 /* Reads what servers still send and sends what they still have to get, until
- * the deadline or an interrupt. */
-enum gathered quorum_idle(struct quorum *quorum, struct deadline until);
+ * the deadline or an interrupt. The judge (its certain is not asked) hears what
+ * answers the last round late; NULL for none. */
+enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
+			  const struct judge *judge);
+
+/*
+ * Before the end of the process: a connection that is closed while an answer is
+ * still to come may lose what was sent behind the request. So where a request
+ * was sticky (an acquire, with its release behind it), its answer is waited
+ * for, 100 ms at most.
+ */
+void quorum_drain(struct quorum *quorum);
 
 /* The next round uses fresh connections to those that have not answered. */
 void quorum_renew_silent(struct quorum *quorum);

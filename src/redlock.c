@@ -99,15 +99,19 @@ static int refuse_command(const char *name)
 	return EXIT_USAGE;
 }
 
-static int help(const char *name)
+static int help(char **argv)
 {
 	const struct command *command;
 
-	if (name == NULL)
+	if (argv[0] == NULL)
 		return print_help();
-	command = find_command(name);
-	return command != NULL ? print_command_help(command)
-			       : refuse_command(name);
+	command = find_command(argv[0]);
+	if (command == NULL)
+		return refuse_command(argv[0]);
+	if (argv[1] == NULL)
+		return print_command_help(command);
+	log_error("help: one argument too many: '%.64s'", argv[1]);
+	return EXIT_USAGE;
 }
 
 static int run_command(const struct command *command, char **argv)
@@ -134,13 +138,14 @@ static int run_command(const struct command *command, char **argv)
 }
 
 /* A closed standard descriptor would be given to a socket of ours, and
- * COMMAND's error messages to the server. COMMAND finds it closed again. */
+ * COMMAND's error messages to the server. Writing to it still fails, and
+ * COMMAND finds it closed again. */
 static void occupy_standard_descriptors(void)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
@@ -160,7 +165,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		return print_version();
 	if (strcmp(argv[1], "help") == 0)
-		return help(argv[2]);
+		return help(argv + 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return print_help();
 	command = find_command(argv[1]);

@@ -92,6 +92,8 @@ struct refusal reply_sort(const char *failure)
 		{"ERR invalid password", EXIT_REFUSED},
 		{"ERR AUTH", EXIT_REFUSED},
 		{"ERR Client sent AUTH", EXIT_REFUSED},
+		/* EVAL has more arguments than one may send without login */
+		{"ERR Protocol error: unauthenticated", EXIT_REFUSED},
 		{"WRONGTYPE", EXIT_MISUSED},
 		{"READONLY", EXIT_UNREACHED},
 		{"MOVED", EXIT_UNREACHED},

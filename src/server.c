@@ -28,6 +28,7 @@ static int blame(struct server *server, int code, bool passing,
 	va_end(arguments);
 	server->why_code = code;
 	server->why_passing = passing;
+	server->why_spoken = false;
 	return -1;
 }
 
@@ -191,12 +192,18 @@ void server_withdraw(struct server *server)
 		disconnect(server);
 }
 
-void server_renew(struct server *server)
+bool server_owes_sticky(const struct server *server)
 {
 	for (unsigned i = 0; i < server->owed_count; i++)
 		if (server->owed[(server->owed_first + i) % OWED_MAX].sticky)
-			return;
-	disconnect(server);
+			return true;
+	return false;
+}
+
+void server_renew(struct server *server)
+{
+	if (!server_owes_sticky(server))
+		disconnect(server);
 }
 
 /* --- what comes back ---------------------------------------------------- */
@@ -220,8 +227,10 @@ static int blame_reply(struct server *server, const char *failure)
 {
 	struct refusal refusal = reply_sort(failure);
 
-	return blame(server, refusal.code, refusal.passing, "%.*s",
-		     SHOWN_LONGEST, refusal.text);
+	blame(server, refusal.code, refusal.passing, "%.*s", SHOWN_LONGEST,
+	      refusal.text);
+	server->why_spoken = true;
+	return -1;
 }
 
 /* Takes one reply of the first exchange. -1 where it ends the connection. */

@@ -65,6 +65,7 @@ struct server {
 	char why[256]; /* the last failure, without the name */
 	int why_code;  /* enum exit_code */
 	bool why_passing;
+	bool why_spoken; /* it is what the server said itself */
 };
 
 /* A reply to what was asked under ticket. reply lives for the call only. */
@@ -97,6 +98,9 @@ int server_pump(struct server *server, short revents, server_reply *reply,
 
 /* Takes back what was queued but not sent, as nothing is connected yet. */
 void server_withdraw(struct server *server);
+
+/* Whether the reply to a sticky command is still to come. */
+bool server_owes_sticky(const struct server *server);
 
 /* Closes the connection unless it owes a sticky reply; the next server_ask
  * opens a fresh one. */

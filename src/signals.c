@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -97,6 +98,17 @@ void signals_reset(void)
 	sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 
+void signals_set_default(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 void signals_ignore_all(void)
 {
 	sigset_t all;
@@ -123,18 +135,33 @@ void signals_die(int number)
 	_exit(128 + number);
 }
 
+static const struct {
+	const char *name;
+	int number;
+} names[] = {
+	{"HUP", SIGHUP},       {"INT", SIGINT},   {"QUIT", SIGQUIT},
+	{"ILL", SIGILL},       {"TRAP", SIGTRAP}, {"ABRT", SIGABRT},
+	{"BUS", SIGBUS},       {"FPE", SIGFPE},   {"KILL", SIGKILL},
+	{"USR1", SIGUSR1},     {"SEGV", SIGSEGV}, {"USR2", SIGUSR2},
+	{"PIPE", SIGPIPE},     {"ALRM", SIGALRM}, {"TERM", SIGTERM},
+	{"CHLD", SIGCHLD},     {"CONT", SIGCONT}, {"STOP", SIGSTOP},
+	{"TSTP", SIGTSTP},     {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
+	{"URG", SIGURG},       {"XCPU", SIGXCPU}, {"XFSZ", SIGXFSZ},
+	{"VTALRM", SIGVTALRM}, {"PROF", SIGPROF}, {"WINCH", SIGWINCH},
+	{"IO", SIGIO},         {"PWR", SIGPWR},   {"SYS", SIGSYS},
+};
+
 int signals_parse(const char *name)
 {
 	if (strncasecmp(name, "SIG", 3) == 0)
 		name += 3;
-	for (int number = 1; number < NSIG; number++) {
-		const char *known = sigabbrev_np(number);
-		char digits[3] = {(char)('0' + number / 10),
-				  (char)('0' + number % 10)};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char digits[12];
 
-		if ((known != NULL && strcasecmp(known, name) == 0) ||
-		    strcmp(digits + (number < 10), name) == 0)
-			return number;
+		snprintf(digits, sizeof(digits), "%d", names[i].number);
+		if (strcasecmp(names[i].name, name) == 0 ||
+		    strcmp(digits, name) == 0)
+			return names[i].number;
 	}
 	return 0;
 }

@@ -46,6 +46,9 @@ void signals_unblock(const struct signals_mask *before);
 /* In a forked child: what was inherited, as it was. Async-signal-safe. */
 void signals_reset(void);
 
+/* In a forked child that is to know nothing of how we were started. */
+void signals_set_default(void);
+
 /* In a forked child that only a SIGKILL may end. */
 void signals_ignore_all(void);
 

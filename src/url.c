@@ -40,15 +40,45 @@ void url_hide_secret(char *text)
 	memset(start + shown + rest, '\0', login - shown);
 }
 
+/* Whether what stands behind a ':' could be a port, and so be shown. */
+static bool is_port(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits > 0 && digits <= 6 &&
+	       (text[digits] == '\0' || text[digits] == '/');
+}
+
+/* A URL without '@' may still hold a password: its host was forgotten. */
+static void hide_misplaced_secret(char *text)
+{
+	char *start = strstr(text, "://");
+	char *secret = start != NULL ? strchr(start + 3, ':') : NULL;
+	size_t length;
+
+	if (secret == NULL || strpbrk(text, "@[") != NULL ||
+	    is_port(secret + 1) || strncmp(text, "unix:", 5) == 0)
+		return;
+	length = strlen(++secret);
+	memset(secret, '*', length);
+	if (length > 3)
+		secret[3] = '\0';
+}
+
 static int refuse(struct error *error, const char *text, const char *why)
 {
-	char *shown = strndup(text, QUOTED_LONGEST);
+	char *shown = strdup(text);
 
-	if (shown != NULL)
+	if (shown != NULL) {
 		url_hide_secret(shown);
-	error_set(error, EXIT_USAGE, "server '%s%s': %s",
+		hide_misplaced_secret(shown);
+	}
+	error_set(error, EXIT_USAGE, "server '%.*s%s': %s", QUOTED_LONGEST,
 		  shown != NULL ? shown : "",
-		  strlen(text) > QUOTED_LONGEST ? "..." : "", why);
+		  shown != NULL && strlen(shown) > QUOTED_LONGEST ? "..." : "",
+		  why);
+	if (shown != NULL)
+		explicit_bzero(shown, strlen(shown));
 	free(shown);
 	return -1;
 }

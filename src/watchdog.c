@@ -64,7 +64,7 @@ static void *run(void *argument)
 	struct error error = {0};
 	unsigned failures = 0;
 
-	while (quorum_idle(lock->quorum, deadline_earlier(next, end)) !=
+	while (lock_idle(lock, deadline_earlier(next, end)) !=
 	       GATHER_INTERRUPTED) {
 		enum lock_result result;
 

@@ -1,0 +1,177 @@
+#include "tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENVIRONMENT_LONGEST ((size_t)4 << 20)
+
+struct process {
+	pid_t pid, parent, group;
+	bool alive, ours;
+};
+
+struct processes {
+	struct process *list;
+	size_t count, size;
+};
+
+/* Whether token is in the process's environment. */
+static bool carries(pid_t pid, const char *token)
+{
+	char path[32], chunk[8192];
+	size_t length = strlen(token), kept = 0, total = 0;
+	bool found = false;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/environ", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (!found && total < ENVIRONMENT_LONGEST &&
+	       (got = read(fd, chunk + kept, sizeof(chunk) - kept)) > 0) {
+		size_t size = kept + (size_t)got;
+
+		found = memmem(chunk, size, token, length) != NULL;
+		kept = size < length ? size : length;
+		memmove(chunk, chunk + size - kept, kept);
+		total += (size_t)got;
+	}
+	close(fd);
+	return found;
+}
+
+/* "PID (NAME) STATE PPID PGRP ..."; a NAME may hold anything, also ") ". */
+static bool read_process(struct process *process, pid_t pid)
+{
+	char path[32], text[512];
+	long parent, group;
+	const char *end;
+	ssize_t size;
+	char state;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return false;
+	text[size] = '\0';
+	end = strrchr(text, ')');
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
+	if (end == NULL ||
+	    sscanf(end + 1, " %c %ld %ld", &state, &parent, &group) != 3)
+		return false;
+	*process = (struct process){
+		.pid = pid,
+		.parent = (pid_t)parent,
+		.group = (pid_t)group,
+		.alive = state != 'Z' && state != 'X',
+	};
+	return true;
+}
+
+static void read_all(struct processes *all)
+{
+	DIR *directory = opendir("/proc");
+	struct dirent *entry;
+
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || pid == getpid())
+			continue;
+		if (all->count == all->size) {
+			size_t size = all->size * 2 + 256;
+			struct process *grown =
+				reallocarray(all->list, size, sizeof(*grown));
+
+			if (grown == NULL)
+				break;
+			all->list = grown;
+			all->size = size;
+		}
+		all->count += read_process(&all->list[all->count], pid);
+	}
+	if (directory != NULL)
+		closedir(directory);
+}
+
+static bool is_root(const struct tree *tree, const struct process *process,
+		    pid_t shared)
+{
+	if (process->pid == tree->command)
+		return true;
+	if (tree->own_group)
+		return process->group == tree->command;
+	return process->group == shared && carries(process->pid, tree->token);
+}
+
+/* Whether process belongs to one that is known to be ours: its child, or a
+ * member of the group that it leads. */
+static bool is_kin(const struct processes *all, const struct process *process)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].ours && (all->list[i].pid == process->parent ||
+					  all->list[i].pid == process->group))
+			return true;
+	return false;
+}
+
+static void find_ours(const struct tree *tree, struct processes *all)
+{
+	pid_t shared = tree->own_group ? 0 : getpgid(tree->command);
+	bool more = true;
+
+	for (size_t i = 0; i < all->count; i++)
+		all->list[i].ours = is_root(tree, &all->list[i], shared);
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < all->count; i++) {
+			struct process *process = &all->list[i];
+
+			if (process->ours || !is_kin(all, process))
+				continue;
+			process->ours = true;
+			more = true;
+		}
+	}
+}
+
+size_t tree_signal(const struct tree *tree, int number)
+{
+	struct processes all = {0};
+	size_t count = 0;
+
+	if (tree->command == 0)
+		return 0;
+	read_all(&all);
+	find_ours(tree, &all);
+	for (size_t i = 0; i < all.count; i++) {
+		if (!all.list[i].ours || !all.list[i].alive)
+			continue;
+		count++;
+		if (number != 0)
+			kill(all.list[i].pid, number);
+	}
+	free(all.list);
+	return count;
+}
+
+void tree_signal_group(const struct tree *tree, int number)
+{
+	if (tree->command == 0)
+		return;
+	if (tree->own_group)
+		kill(-tree->command, number);
+	else
+		tree_signal(tree, number);
+}
