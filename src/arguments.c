@@ -171,15 +171,17 @@ static int set_key(struct reader *reader, const char *key)
 	return 0;
 }
 
-static int set_token(struct reader *reader, const char *token)
+/* name: where the token is from */
+static int set_token(struct reader *reader, const char *name, const char *token)
 {
-	if (*token == '\0')
-		return refuse(reader, "TOKEN is empty%s", "");
-	if (strlen(token) > TOKEN_LONGEST)
-		return refuse(reader, "TOKEN '%s' has more than 256 bytes",
-			      token);
+	char text[128];
+
 	reader->settings->token = token;
-	return 0;
+	if (*token != '\0' && strlen(token) <= TOKEN_LONGEST)
+		return 0;
+	snprintf(text, sizeof(text), "%s '%%s' has not from 1 to %d bytes",
+		 name, TOKEN_LONGEST);
+	return refuse(reader, text, token);
 }
 
 /* argv[0] is no option. How many arguments it took, 0 to stop, or -1. */
@@ -192,7 +194,7 @@ static int read_operand(struct reader *reader, char **argv)
 	if (settings->key == NULL)
 		return set_key(reader, argv[0]) < 0 ? -1 : 1;
 	if (takes_token && settings->token == NULL)
-		return set_token(reader, argv[0]) < 0 ? -1 : 1;
+		return set_token(reader, "TOKEN", argv[0]) < 0 ? -1 : 1;
 	return refuse(reader, "one argument too many: '%s'", argv[0]);
 }
 
@@ -266,5 +268,5 @@ int arguments_parse(struct settings *settings, const struct command *command,
 			      "TOKEN is missing, and REDLOCK_TOKEN is "
 			      "not set%s",
 			      "");
-	return set_token(&reader, settings->token);
+	return set_token(&reader, "REDLOCK_TOKEN", settings->token);
 }

@@ -1,6 +1,7 @@
 #include "cmd.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "duration.h"
@@ -17,6 +18,9 @@ int cmd_open(struct session *session, struct settings *settings)
 	}
 	lock_init(&session->lock, &session->quorum, settings->key,
 		  settings->ttl, settings->quarantine);
+	if (settings->token != NULL)
+		snprintf(session->lock.token, sizeof(session->lock.token), "%s",
+			 settings->token);
 	return 0;
 }
 
@@ -25,6 +29,20 @@ void cmd_close(struct session *session)
 	quorum_drain(&session->quorum);
 	lock_release_memory(&session->lock);
 	quorum_release(&session->quorum);
+}
+
+int cmd_report(const struct session *session, enum lock_result result,
+	       const struct error *error)
+{
+	if (result == LOCK_OK)
+		return EXIT_DONE;
+	if (result == LOCK_NOT_HELD) {
+		log_error("%s: not held by this token: %s",
+			  session->settings->key, error->text);
+		return EXIT_NOT_HELD;
+	}
+	cmd_complain(session, error);
+	return error->code;
 }
 
 void cmd_complain(const struct session *session, const struct error *error)

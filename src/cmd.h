@@ -33,6 +33,11 @@ void cmd_close(struct session *session);
  */
 struct taken cmd_take(struct session *session, pid_t pid, const char *label);
 
+/* How a release or an extension went: prints what went wrong; the exit
+ * status. */
+int cmd_report(const struct session *session, enum lock_result result,
+	       const struct error *error);
+
 /* Prints "KEY: text" of the error. */
 void cmd_complain(const struct session *session, const struct error *error);
 

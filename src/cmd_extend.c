@@ -1,31 +1,24 @@
-#include <stdio.h>
-
 #include "cmd.h"
 #include "command.h"
+#include "duration.h"
 
 int cmd_extend(struct settings *settings)
 {
 	struct session session;
 	struct error error;
+	char text[DURATION_TEXT];
+	enum lock_result result;
 	int status = cmd_open(&session, settings);
 
 	if (status != 0)
 		return status;
-	snprintf(session.lock.token, sizeof(session.lock.token), "%s",
-		 settings->token);
-	switch (lock_extend(&session.lock, deadline_in(settings->timeout),
-			    &error)) {
-	case LOCK_OK:
-		break;
-	case LOCK_NOT_HELD:
-		status = EXIT_NOT_HELD;
-		log_error("%s: not held by this token: %s", settings->key,
-			  error.text);
-		break;
-	default:
-		status = error.code;
-		cmd_complain(&session, &error);
-	}
+	result = lock_extend(&session.lock, deadline_in(settings->timeout),
+			     &error);
+	if (result == LOCK_OK)
+		log_step("%s: extended, %s left", settings->key,
+			 duration_format(text,
+					 deadline_left(session.lock.valid)));
+	status = cmd_report(&session, result, &error);
 	cmd_close(&session);
 	return status;
 }

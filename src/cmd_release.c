@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "cmd.h"
 #include "command.h"
 
@@ -7,25 +5,16 @@ int cmd_release(struct settings *settings)
 {
 	struct session session;
 	struct error error;
+	enum lock_result result;
 	int status = cmd_open(&session, settings);
 
 	if (status != 0)
 		return status;
-	snprintf(session.lock.token, sizeof(session.lock.token), "%s",
-		 settings->token);
-	switch (lock_release(&session.lock, deadline_in(settings->timeout),
-			     &error)) {
-	case LOCK_OK:
-		break;
-	case LOCK_NOT_HELD:
-		status = EXIT_NOT_HELD;
-		log_error("%s: not held by this token: %s", settings->key,
-			  error.text);
-		break;
-	default:
-		status = error.code;
-		cmd_complain(&session, &error);
-	}
+	result = lock_release(&session.lock, deadline_in(settings->timeout),
+			      &error);
+	if (result == LOCK_OK)
+		log_step("%s: released", settings->key);
+	status = cmd_report(&session, result, &error);
 	cmd_close(&session);
 	return status;
 }

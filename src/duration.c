@@ -48,8 +48,11 @@ int duration_parse(const char *text, int64_t *ms)
 	}
 	if (digits == 0 || text != end || whole > DURATION_MAX / unit->ms)
 		return -1;
-	*ms = whole * unit->ms + fraction;
-	return *ms <= DURATION_MAX ? 0 : -1;
+	whole = whole * unit->ms + fraction;
+	if (whole > DURATION_MAX)
+		return -1;
+	*ms = whole;
+	return 0;
 }
 
 char *duration_format(char text[DURATION_TEXT], int64_t ms)

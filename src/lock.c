@@ -141,9 +141,9 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 
 	if (!ballot_read(lock, i, reply, -1, &answer))
 		return;
-	/* where the first answer was lost, it may have been the one that
-	 * released it */
-	if (answer == 1 || (answer < 0 && quorum_has_broken(lock->quorum, i)))
+	/* where the first answer was lost, that may have been the one that
+	 * released it, and somebody else has it by now */
+	if (answer == 1 || quorum_has_broken(lock->quorum, i))
 		lock->vote[i] = VOTE_YES;
 	else
 		lock->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
