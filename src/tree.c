@@ -53,8 +53,8 @@ static bool read_process(struct process *process, pid_t pid)
 	long parent, group;
 	const char *end;
 	ssize_t size;
+	int fd, found;
 	char state;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -66,9 +66,11 @@ static bool read_process(struct process *process, pid_t pid)
 		return false;
 	text[size] = '\0';
 	end = strrchr(text, ')');
+	if (end == NULL)
+		return false;
 	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
-	if (end == NULL ||
-	    sscanf(end + 1, " %c %ld %ld", &state, &parent, &group) != 3)
+	found = sscanf(end + 1, " %c %ld %ld", &state, &parent, &group);
+	if (found != 3)
 		return false;
 	*process = (struct process){
 		.pid = pid,
