@@ -96,5 +96,5 @@ each_case() {
 	[[ $output == *"no quorum: 3 of 5 servers gave no vote, 3 votes are needed: "* ]]
 	[[ $output == *"hostile0: not what a Redis server says"* ]]
 	[[ $output == *"hostile1: it hung up"* ]]
-	[[ $output == *"hostile2: an answer that makes no sense"* ]]
+	[[ $output == *"hostile2: its INFO cannot be read"* ]]
 }

@@ -1,0 +1,305 @@
+#!/usr/bin/env bats
+# The command never outlives the lease: whatever happens to redlock, its
+# command's whole group is dead before anybody else can have the key.
+# shellcheck disable=SC2016,SC2153
+
+load helper
+
+# start: a run whose command has two children; all ignore SIGTERM.
+start() {
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run --quarantine 0 -t 2s "$KEY" \
+		"$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+}
+
+# next_in_line: somebody waits for the key, over the servers' sockets.
+next_in_line() {
+	local i sockets=
+	for ((i = 0; i < SERVER_COUNT; i++)); do sockets+=,unix://$SERVERS/$i/redis.sock; done
+	spawn next "$REDLOCK" run -S "${sockets#,}" --quarantine 0 -t 2s -w 40s "$KEY" \
+		"$STAMP" -d 20 "$TMP/stamps"
+}
+
+# dead_before_next: the next one got the key, and found nobody alive.
+dead_before_next() {
+	finish next
+	[[ $status == 0 ]]
+	assert_exclusive "$TMP/stamps" 2
+}
+
+guard_of() {
+	child_named "$(pid "$1")" lease-guard
+}
+
+session_of() {
+	local stat
+	stat=$(<"/proc/$1/stat")
+	read -r _ _ _ session _ <<<"${stat##*) }"
+	echo "$session"
+}
+
+# is_guard PID
+is_guard() {
+	[[ $(cat "/proc/$1/comm" 2>/dev/null) == lease-guard ]]
+}
+
+@test "redlock killed: the command's group is dead before anybody else gets the key" {
+	servers_start 1
+	start
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "redlock's group killed: the command's group is dead before anybody else gets the key" {
+	servers_start 5
+	start
+	next_in_line
+	kill -KILL -- "-$(pid run)"
+	dead_before_next
+}
+
+@test "redlock killed: the command is stopped at once, not when the lease ends" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 300s "$KEY" "$STAMP" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	kill -KILL "$(pid run)"
+	wait_until '! is_beating "$TMP/stamps"'
+}
+
+@test "redlock killed at any moment of its start: no command lives when its lease is over" {
+	local i killed
+	servers_start 1
+	mkdir "$TMP/stamps"
+	for i in {1..24}; do
+		spawn "run$i" "$REDLOCK" run -t 2s "$KEY-$i" "$STAMP" -t -c 1 "$TMP/stamps"
+		sleep "$(printf 0.%04d $((i * 5)))" # up to 12 ms
+		kill -KILL "$(pid "run$i")"
+	done
+	killed=$(now_ms)
+	wait_until '[[ -z $(rcli 0 KEYS "$KEY-*[0-9]") ]]'
+	(($(last_beat "$TMP/stamps") < killed + 2000))
+	run ! is_beating "$TMP/stamps"
+}
+
+@test "redlock killed: its key is free within the ttl" {
+	local killed ttl
+	servers_start 1
+	start
+	kill -KILL "$(pid run)"
+	killed=$(now_ms)
+	ttl=$(rcli 0 PTTL "$KEY")
+	((ttl > 0 && ttl <= 2000))
+	wait_until 'key_free 0'
+	(($(now_ms) - killed <= 2000 + 500)) # half a second for the looking
+}
+
+@test "redlock killed: a stopped command is killed, too" {
+	local stamp
+	servers_start 1
+	start
+	stamp=$(beats "$TMP/stamps" | awk 'NR == 1 { print $4 }')
+	stop_process "$stamp"
+	kill -KILL "$(pid run)"
+	wait_until "! is_alive $stamp" 2
+}
+
+@test "redlock killed: the command gets SIGTERM first, and time to tidy up" {
+	servers_start 1
+	spawn run "$REDLOCK" run -t 6s -k 2s "$KEY" bash -c '
+		trap "echo tidied >>\"$0\"; exit" TERM; echo up
+		while ((SECONDS < 60)); do sleep 0.01; done' "$TMP/file"
+	wait_until '[[ -s $TMP/run.out ]]'
+	kill -KILL "$(pid run)"
+	wait_until '[[ -s $TMP/file ]]'
+	[[ $(<"$TMP/file") == tidied ]]
+}
+
+@test "redlock stopped past its lease: the command's group is dead before the key changes hands" {
+	servers_start 1
+	start
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+	kill -CONT "$(pid run)"
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+}
+
+@test "redlock stopped for less than its lease: nothing happens" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 200ms "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	stop_process "$(pid run)"
+	sleep 2.5 # past one renewal
+	kill -CONT "$(pid run)"
+	wait_until '(($(rcli 0 PTTL "$KEY") > 4500))'
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 0
+}
+
+@test "the only server stopped: the command's group is dead when the lease ends" {
+	local stopped
+	servers_start 1
+	start
+	next_in_line
+	server_stop 0
+	stopped=$(now_ms)
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	(($(last_beat "$TMP/stamps") < stopped + 2000))
+	server_continue 0
+	dead_before_next
+}
+
+@test "three of five servers stopped: the command's group is dead when the lease ends" {
+	local stopped
+	servers_start 5
+	start
+	next_in_line
+	server_stop 0 1 2
+	stopped=$(now_ms)
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	(($(last_beat "$TMP/stamps") < stopped + 2000))
+	server_continue 0 1 2
+	dead_before_next
+}
+
+# in_the_net: as start, over the network.
+in_the_net() {
+	mkdir "$TMP/stamps"
+	net_servers_start "$1"
+	net_spawn run "$REDLOCK" run --quarantine 0 -t 2s "$KEY" \
+		"$STAMP" -t -c 2 -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+}
+
+@test "cut off from all servers: the command's group is dead before anybody else gets the key" {
+	in_the_net 5
+	next_in_line
+	net_drop both 0 1 2 3 4
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	dead_before_next
+}
+
+@test "replies of a majority dropped: the command's group is dead before the key changes hands" {
+	in_the_net 5
+	next_in_line
+	net_drop in 0 2 4
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	dead_before_next
+}
+
+@test "the links of a majority down: the command's group is dead before anybody else gets the key" {
+	in_the_net 3
+	next_in_line
+	net_unplug 0 1
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	dead_before_next
+}
+
+@test "cut off from a minority: nothing happens" {
+	in_the_net 5
+	net_drop both 0 1
+	sleep 2.5 # past the end of the lease
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 0
+	wait_until 'key_free 2 3 4'
+}
+
+@test "cut off for less than the lease: nothing happens" {
+	mkdir "$TMP/stamps"
+	net_servers_start 3
+	net_spawn run "$REDLOCK" run --quarantine 0 -t 6s -k 200ms "$KEY" \
+		"$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	net_drop both 0 1 2
+	sleep 2.5 # past one renewal
+	net_heal
+	wait_until '(($(rcli 0 PTTL "$KEY") > 4500))'
+	touch "$TMP/end"
+	finish run
+	expect 0
+}
+
+@test "the guard is gone after a normal run" {
+	local guard
+	servers_start 1
+	spawn run "$REDLOCK" run "$KEY" sh -c 'until [ -e "$0" ]; do sleep 0.01; done; exit 5' "$TMP/end"
+	wait_until '[[ $(guard_of run) ]]'
+	guard=$(guard_of run)
+	[[ $(session_of "$guard") == "$guard" && $(session_of "$(pid run)") != "$guard" ]]
+	touch "$TMP/end"
+	finish run
+	expect 5
+	wait_until "! is_guard $guard" 2
+}
+
+@test "the guard is gone after it has done its work" {
+	local guard
+	servers_start 1
+	start
+	guard=$(guard_of run)
+	is_guard "$guard"
+	kill -KILL "$(pid run)"
+	wait_until "! is_guard $guard" 5
+	run ! is_beating "$TMP/stamps"
+}
+
+@test "processes that the command left behind are left alone after a normal run" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" sh -c '
+		"$STAMP" -u "$0/end" "$0/stamps" >/dev/null 2>&1 &
+		until [ -e "$0/go" ]; do sleep 0.01; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	touch "$TMP/go"
+	finish run
+	expect 0
+	key_free 0
+	wait_until "! is_guard $guard" 5
+	sleep 2.2 # past what would have been the end of the lease
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+}
+
+@test "a guard that was killed is replaced, and the new one keeps the promise" {
+	local guard
+	servers_start 1
+	start
+	guard=$(guard_of run)
+	is_guard "$guard"
+	kill -KILL "$guard"
+	wait_until '[[ $(guard_of run) && $(guard_of run) != '"$guard"' ]]'
+	next_in_line
+	sleep 0.7 # a renewal, so that the new guard has heard of the lease
+	is_beating "$TMP/stamps"
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "a guard that was killed does not end the command" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -d 3000 -x 4 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	kill -KILL "$guard"
+	finish run
+	[[ $status == 4 && -z $output ]]
+	key_free 0
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# help: what redlock says of itself, and that the manual says the same.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load helper
+load cli
+
+COMMANDS=(run acquire release extend)
+MAN=$ROOT/man/redlock.1
+
+setup() {
+	TMP=$BATS_TEST_TMPDIR
+	# help needs none of it
+	export REDLOCK_SERVERS=nonsense REDLOCK_PASSWORD_FILE=/nonexistent
+}
+
+@test "redlock help, --help and -h list the commands, on standard output" {
+	local how command
+	for how in help --help -h; do
+		redlock "$how"
+		[[ $status == 0 && $stderr == '' && $output == usage:* ]]
+		for command in "${COMMANDS[@]}" help; do
+			[[ $output =~ $'\n'\ +$command\  ]]
+		done
+	done
+}
+
+@test "each command has its help, however it is asked for" {
+	local command text
+	for command in "${COMMANDS[@]}"; do
+		redlock help "$command"
+		[[ $status == 0 && $stderr == '' && $output == "usage: redlock $command"* ]]
+		text=$output
+		for how in --help -h; do
+			redlock "$command" "$how"
+			[[ $status == 0 && $stderr == '' && $output == "$text" ]]
+		done
+		redlock "$command" -v --help ''
+		[[ $status == 0 && $stderr == '' && $output == "$text" ]]
+	done
+}
+
+@test "an option behind COMMAND is COMMAND's: its --help is not redlock's" {
+	unset REDLOCK_PASSWORD_FILE
+	redlock run -S "$NOWHERE" key cat --help
+	[[ $status == 69 && $output == '' ]]
+}
+
+@test "help lines fit a terminal" {
+	local command line
+	for command in '' "${COMMANDS[@]}"; do
+		# shellcheck disable=SC2086 # none or one
+		redlock help $command
+		for line in "${lines[@]}"; do
+			((${#line} <= 100)) || { echo "${#line}: $line" && false; }
+		done
+	done
+}
+
+@test "--version tells the version, on standard output" {
+	redlock --version
+	expect 0 'redlock [0-9]+\.[0-9]+(\.[0-9]+)?'
+}
+
+@test "help that can't be written fails" {
+	local code=0 what
+	for what in help --version 'run --help'; do
+		code=0
+		# shellcheck disable=SC2086 # two words
+		timeout -k 1 20 "$REDLOCK" $what >/dev/full 2>"$TMP/err" || code=$?
+		[[ $code == 71 ]]
+	done
+}
+
+# the options of help, `-x` and `--long`, sorted
+options_in_help() {
+	local command
+	{
+		"$REDLOCK" help | grep -E 'redlock -'
+		for command in "${COMMANDS[@]}"; do "$REDLOCK" help "$command" | grep -E '^ +-'; done
+	} | grep -oE '(^| )(-[a-zA-Z]|--[a-z][a-z-]*)' | tr -d ' ' | sort -u
+}
+
+# the options that the manual has an item for
+options_in_manual() {
+	grep -E '^\.It Fl' "$MAN" | grep -oE 'Fl -?[a-zA-Z][a-z-]*' | sed 's/^Fl /-/' | sort -u
+}
+
+@test "every option that help lists is in the manual, and the other way round" {
+	[[ $(options_in_help | wc -l) -gt 20 ]]
+	diff <(options_in_help) <(options_in_manual)
+}
+
+# what stands in a command's own part of help is accepted there, and nowhere else is it promised
+@test "help and manual give an option the same argument" {
+	local option argument
+	while read -r option argument; do
+		grep -E "^\\.It .*Fl -$option( |\$)" "$MAN" | sed 's/Ns \|Op \|Ar \|Cm \|Fl \|= //g' | grep -F -- "${argument//|/ | }" || {
+			echo "--$option $argument" >&2
+			false
+		}
+	done < <(for command in "${COMMANDS[@]}"; do "$REDLOCK" help "$command"; done |
+		sed -n 's/^ *\(-[a-zA-Z], \)\?--\([a-z-]*\)[ =[]*\([A-Z|a-z]*\).*/\2 \3/p' | sort -u | awk 'NF == 2 && $2 ~ /[A-Z|]/')
+}
+
+@test "every exit status that redlock has is in the manual" {
+	local code
+	for code in 0 1 64 65 69 70 71 75 76 77 78 126 127; do
+		grep -qE "^\\.It (Li |Er |Dv )?$code\\b|^\\.It .*\\b$code\\b" "$MAN" || {
+			echo "no item for $code" >&2
+			false
+		}
+	done
+}
+
+@test "every variable that redlock reads or sets is in the manual" {
+	local name
+	for name in $(grep -ohE '"(REDLOCK_[A-Z_]+|SHELL|XDG_RUNTIME_DIR)"' "$ROOT"/src/*.c | tr -d '"' | sort -u); do
+		grep -qE "^\\.(It )?Ev .*$name|^\\.It .*Ev $name" "$MAN" || {
+			echo "no item for $name" >&2
+			false
+		}
+	done
+}

@@ -1,0 +1,552 @@
+# shellcheck shell=bash
+# What the tests share: redis-servers of their own, faults, processes, checks.
+#
+#	load helper
+#	setup_file() { servers_start 5; }	# once, for every test of the file
+#	@test "..." { servers_start 3; ... }	# a set of the test's own
+#
+# Call functions that start something in the test's (or setup_file's) own
+# shell, never under `run` or in $(...): what they start dies with its parent.
+# Everything is stopped and removed by teardown and teardown_file below.
+#
+# For each test: $KEY is a key name of its own, $TMP a directory of its own.
+
+bats_require_minimum_version 1.5.0
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+REDLOCK=$(realpath -m "${REDLOCK:-$ROOT/build/redlock}")
+TOOLS=$(dirname "$REDLOCK")/test
+STAMP=$TOOLS/stamp
+export ROOT REDLOCK TOOLS STAMP
+unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_HELD REDLOCK_PASSWORD REDLOCK_PASSWORD_FILE
+
+declare -gA spawned=()
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+}
+
+teardown() {
+	[[ ${BATS_TEST_COMPLETED:-} ]] || show_spawned
+	stop_everything "$BATS_TEST_TMPDIR"
+}
+
+teardown_file() {
+	stop_everything "$BATS_FILE_TMPDIR"
+}
+
+# ---------------------------------------------------------------- time
+
+# now_ms: milliseconds of CLOCK_BOOTTIME, cut to hundredths of a second.
+now_ms() {
+	local uptime
+	read -r uptime _ </proc/uptime
+	echo $((10#${uptime/./} * 10))
+}
+
+# wait_until CONDITION [SECONDS]: until the shell text CONDITION is true; fails after SECONDS
+# (20 unless told).
+wait_until() {
+	local limit=${2:-20} end
+	end=$(($(now_ms) + limit * 1000))
+	until eval "$1" 2>/dev/null; do
+		if (($(now_ms) >= end)); then
+			echo "not within $limit s: $1" >&2
+			return 1
+		fi
+		sleep 0.015
+	done
+}
+
+# ---------------------------------------------------------------- processes
+
+# spawn NAME COMMAND...: in the background, in a session of its own (so never in the foreground
+# of a terminal), with signals as a login shell has them. Output to $TMP/NAME.out and NAME.err.
+spawn() {
+	local name=$1
+	shift
+	if declare -F "$1" >/dev/null; then
+		"$@" &
+	else
+		setsid env --default-signal=INT,QUIT,PIPE "$@" &
+	fi </dev/null >"$TMP/$name.out" 2>"$TMP/$name.err" 3>&- 4>&-
+	spawned[$name]=$!
+}
+
+pid() {
+	echo "${spawned[$1]}"
+}
+
+is_alive() {
+	kill -0 "$1" 2>/dev/null
+}
+
+is_running() {
+	is_alive "${spawned[$1]}"
+}
+
+# finish NAME [SECONDS]: waits for its end; then $status, $output and $stderr are as after `run`.
+finish() {
+	wait_until "! is_running $1" "${2:-40}" || return
+	status=0
+	wait "${spawned[$1]}" 2>/dev/null || status=$?
+	output=$(<"$TMP/$1.out")
+	stderr=$(<"$TMP/$1.err")
+	unset "spawned[$1]"
+}
+
+# redlock ARGUMENT...: runs it to its end as `run --separate-stderr` does, bounded.
+redlock() {
+	run --separate-stderr timeout -k 1 60 "$REDLOCK" "$@" </dev/null
+}
+
+# expect STATUS [OUTPUT [STDERR]]: how the last command ended. OUTPUT and STDERR are extended
+# regular expressions for the whole text, with as many lines as the text.
+expect() {
+	local wrong=
+	[[ $status == "$1" ]] || wrong="status $status instead of $1"
+	matches "$output" "${2-}" || wrong+=" output not like '${2-}'"
+	# shellcheck disable=SC2154 # run sets it
+	matches "$stderr" "${3-}" || wrong+=" stderr not like '${3-}'"
+	[[ $wrong ]] || return 0
+	printf '%s\nstatus: %s\noutput: %s\nstderr: %s\n' "$wrong" "$status" "$output" "$stderr" >&2
+	return 1
+}
+
+matches() {
+	local text=${1//[!$'\n']/} pattern=${2//[!$'\n']/}
+	[[ ${#text} == "${#pattern}" && $1 =~ ^$2$ ]]
+}
+
+# stop_process PID: SIGSTOP, and it has stopped.
+stop_process() {
+	kill -STOP "$1" && wait_until "[[ \$(</proc/$1/stat) == *') T '* ]]"
+}
+
+# child_named PID NAME: the process ids of PID's children whose name (comm) is NAME.
+child_named() {
+	local child
+	local children
+	read -ra children -d '' < <(cat "/proc/$1"/task/*/children 2>/dev/null) || :
+	for child in "${children[@]}"; do
+		if [[ $(cat "/proc/$child/comm" 2>/dev/null) == "$2" ]]; then echo "$child"; fi
+	done
+}
+
+show_spawned() {
+	local file
+	for file in "$BATS_TEST_TMPDIR"/*.err "$BATS_TEST_TMPDIR"/*.out; do
+		[[ -s $file ]] || continue
+		echo "--- ${file##*/}"
+		head -c 600 "$file"
+	done
+}
+
+# stop_everything DIRECTORY: what was started by the test (or file) whose directory this is.
+stop_everything() {
+	local pid set
+	for pid in "${spawned[@]}"; do
+		is_alive "$pid" && { kill -KILL "$pid"; wait "$pid"; } 2>/dev/null
+	done
+	[[ -f $1/sets ]] || return 0
+	while read -r set; do
+		set_stop "$set"
+	done <"$1/sets"
+}
+
+set_stop() {
+	local file namespace pid
+	for file in "$1"/pid "$1"/*/pid; do
+		if [[ -f $file ]]; then
+			pid=$(<"$file")
+			[[ $(cat "/proc/$pid/comm" 2>/dev/null) == @(redis-server|python3) ]] && kill -KILL "$pid"
+		fi
+	done
+	if [[ -f $1/namespaces ]]; then
+		while read -r namespace; do ip netns del "$namespace"; done <"$1/namespaces"
+	fi
+	rm -rf "$1"
+}
+
+# set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in the end
+# with all that runs in it.
+set_new() {
+	SET=$(mktemp -d /tmp/rl.XXXXXX)
+	echo "$SET" >>"${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/sets"
+}
+
+# ---------------------------------------------------------------- servers
+#
+# A set of servers is the directory $SERVERS, where server i (from 0) lives in $SERVERS/i with its
+# socket `redis.sock`, `pid`, `args`, `url` and `log`. Starting a set makes it the current one and
+# exports REDLOCK_SERVERS with all its URLs. Servers always have a Unix socket, whatever their URL
+# is: `rcli` reaches them through every fault but SIGSTOP.
+
+# servers_start N [OPTION...]: N of them on Unix sockets, with redis-server OPTIONs; ready.
+servers_start() {
+	servers_new unix "$@"
+}
+
+# servers_start_tcp N [OPTION...]: the same on ports of 127.0.0.1.
+servers_start_tcp() {
+	servers_new tcp "$@"
+}
+
+servers_new() {
+	local kind=$1 count=$2 i
+	shift 2
+	set_new
+	export SERVERS=$SET SERVER_COUNT=$count
+	for ((i = 0; i < count; i++)); do
+		mkdir "$SERVERS/$i"
+		printf '%s\n' "$@" >"$SERVERS/$i/args"
+		echo "$kind" >"$SERVERS/$i/kind"
+		server_launch "$i"
+	done
+	for ((i = 0; i < count; i++)); do server_ready "$i" || return; done
+	# shellcheck disable=SC2119
+	REDLOCK_SERVERS=$(server_urls)
+	export REDLOCK_SERVERS
+}
+
+# server_launch I: starts it with the data it has, on a new port unless it had one; not ready yet.
+server_launch() {
+	local home=$SERVERS/$1 kind prefix=() args
+	mapfile -t args <"$home/args"
+	[[ ${args[*]} ]] || args=()
+	read -r kind <"$home/kind"
+	case $kind in
+	unix)
+		args+=(--port 0)
+		echo "unix://$home/redis.sock" >"$home/url"
+		;;
+	tcp)
+		[[ -f $home/port ]] || echo $((10000 + RANDOM % 20000)) >"$home/port"
+		args+=(--port "$(<"$home/port")" --bind 127.0.0.1)
+		echo "redis://127.0.0.1:$(<"$home/port")" >"$home/url"
+		;;
+	*) # the name of a network namespace
+		prefix=(ip netns exec "$kind")
+		args+=(--port 6379 --protected-mode no)
+		echo "redis://10.9.$1.2:6379" >"$home/url"
+		;;
+	esac
+	"${prefix[@]}" setpriv --pdeathsig KILL redis-server --save '' --appendonly no --dir "$home" \
+		--unixsocket "$home/redis.sock" "${args[@]}" </dev/null >>"$home/log" 2>&1 3>&- 4>&- &
+	echo $! >"$home/pid"
+	disown $!
+}
+
+# server_ready I: it answers on its address, and it is ours. It gets another port where somebody
+# else has this one.
+server_ready() {
+	local home=$SERVERS/$1
+	while [[ $(<"$home/kind") == tcp ]]; do
+		wait_until "! is_alive $(<"$home/pid") || answers $1 -p $(<"$home/port")" || return
+		is_alive "$(<"$home/pid")" && break
+		rm "$home/port"
+		server_launch "$1"
+	done
+	wait_until "answers $1 -s $home/redis.sock"
+}
+
+answers() {
+	local home=$SERVERS/$1
+	shift
+	timeout 5 redis-cli "$@" INFO server </dev/null | grep -q "^process_id:$(<"$home/pid")"$'\r$'
+}
+
+server_url() {
+	cat "$SERVERS/$1/url"
+}
+
+# server_urls [I...]: with commas; of all servers, or of these.
+# shellcheck disable=SC2120
+server_urls() {
+	local i list=
+	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
+	for i; do list+=,$(server_url "$i"); done
+	echo "${list#,}"
+}
+
+# rcli I ARGUMENT...: redis-cli on server I.
+rcli() {
+	local i=$1
+	shift
+	timeout 10 redis-cli -s "$SERVERS/$i/redis.sock" "$@" </dev/null
+}
+
+server_pid() {
+	cat "$SERVERS/$1/pid"
+}
+
+# server_stop I..., server_continue I...: SIGSTOP and SIGCONT.
+server_stop() {
+	local i
+	for i; do stop_process "$(server_pid "$i")" || return; done
+}
+
+server_continue() {
+	local i
+	for i; do kill -CONT "$(server_pid "$i")" || return; done
+}
+
+# server_kill I...: SIGKILL, and they are gone.
+server_kill() {
+	local i
+	for i; do kill -KILL "$(server_pid "$i")"; done
+	for i; do wait_until "! is_alive $(server_pid "$i")" || return; done
+}
+
+# server_restart I...: all killed at once, then started again: empty, but for what an append-only
+# file keeps.
+server_restart() {
+	local i
+	server_kill "$@" || return
+	for i; do server_launch "$i"; done
+	for i; do server_ready "$i" || return; done
+}
+
+# server_drained I: nobody but this redis-cli is connected: everything that was sent by processes
+# that are gone has been executed.
+server_drained() {
+	[[ $(rcli "$1" INFO clients) == *connected_clients:1$'\r'* ]]
+}
+
+# servers_with ANSWER COMMAND...: how many servers answer the redis-cli COMMAND so.
+servers_with() {
+	local answer=$1 i count=0
+	shift
+	for ((i = 0; i < SERVER_COUNT; i++)); do
+		[[ $(rcli "$i" "$@") == "$answer" ]] && ((++count))
+	done
+	echo "$count"
+}
+
+# ---------------------------------------------------------------- a network of one's own
+#
+# Each server in a network namespace of its own, behind a veth pair to the namespace $NET_CLIENT,
+# in which `net_run` runs commands.
+
+# net_servers_start N [OPTION...]: skips the test where that can't be had.
+net_servers_start() {
+	local count=$1 i
+	shift
+	[[ $(id -u) == 0 ]] || skip "network namespaces need root"
+	[[ $(command -v ip) && $(command -v iptables) ]] || skip "needs ip (iproute2) and iptables"
+	set_new
+	export SERVERS=$SET SERVER_COUNT=$count NET=${SET##*/}
+	export NET_CLIENT=$NET-c
+	net_namespace "$NET_CLIENT" || skip "network namespaces can't be made here"
+	for ((i = 0; i < count; i++)); do
+		net_namespace "$NET-$i"
+		ip link add "to$i" netns "$NET_CLIENT" type veth peer name up0 netns "$NET-$i"
+		ip -n "$NET_CLIENT" addr add "10.9.$i.1/30" dev "to$i"
+		ip -n "$NET-$i" addr add "10.9.$i.2/30" dev up0
+		ip -n "$NET_CLIENT" link set dev "to$i" up
+		ip -n "$NET-$i" link set dev up0 up
+		mkdir "$SERVERS/$i"
+		printf '%s\n' "$@" >"$SERVERS/$i/args"
+		echo "$NET-$i" >"$SERVERS/$i/kind"
+		server_launch "$i"
+	done
+	for ((i = 0; i < count; i++)); do
+		server_ready "$i" || return
+		wait_until "net_run timeout 5 redis-cli -h 10.9.$i.2 PING" || return
+	done
+	# shellcheck disable=SC2119
+	REDLOCK_SERVERS=$(server_urls)
+	export REDLOCK_SERVERS
+}
+
+net_namespace() {
+	ip netns add "$1" || return
+	echo "$1" >>"$SERVERS/namespaces"
+	ip -n "$1" link set dev lo up
+}
+
+# net_run COMMAND...: where the servers are reached over the network; `net_spawn` as spawn,
+# with the process id of COMMAND.
+net_run() {
+	ip netns exec "$NET_CLIENT" "$@"
+}
+
+net_spawn() {
+	local name=$1
+	shift
+	spawn "$name" ip netns exec "$NET_CLIENT" "$@"
+}
+
+net_filter() {
+	net_run iptables -w "$@"
+}
+
+# net_drop both|out|in I...: packets vanish; out: requests, in: replies.
+net_drop() {
+	local direction=$1 i
+	shift
+	for i; do
+		[[ $direction == in ]] || net_filter -A OUTPUT -d "10.9.$i.2" -j DROP || return
+		[[ $direction == out ]] || net_filter -A INPUT -s "10.9.$i.2" -j DROP || return
+	done
+}
+
+# net_reject I...: every packet to it is answered by a reset.
+net_reject() {
+	local i
+	for i; do
+		ip netns exec "$NET-$i" iptables -w -A INPUT -p tcp -j REJECT --reject-with tcp-reset || return
+	done
+}
+
+# net_unplug I...: the link is down, on the server's side.
+net_unplug() {
+	local i
+	for i; do ip -n "$NET-$i" link set dev up0 down || return; done
+}
+
+# net_heal: everything gets through again.
+net_heal() {
+	local i
+	net_filter -F
+	for ((i = 0; i < SERVER_COUNT; i++)); do
+		ip netns exec "$NET-$i" iptables -w -F
+		ip -n "$NET-$i" link set dev up0 up
+	done
+}
+
+# ---------------------------------------------------------------- a proxy that misbehaves
+
+# proxies_start: one before each server of the set; see tools/proxy.py for the modes.
+proxies_start() {
+	local i targets=()
+	for ((i = 0; i < SERVER_COUNT; i++)); do targets+=("$SERVERS/$i/redis.sock"); done
+	set_new
+	PROXIES=$SET
+	setpriv --pdeathsig KILL python3 -I "$ROOT/test/tools/proxy.py" "$PROXIES" "${targets[@]}" \
+		</dev/null >"$PROXIES/out" 2>&1 3>&- 4>&- &
+	echo $! >"$PROXIES/pid"
+	disown $!
+	wait_until "[[ -e $PROXIES/ready ]]"
+}
+
+# proxy I MODE [THEN...]: from the next byte on.
+proxy() {
+	local mode=$PROXIES/$1.mode
+	shift
+	printf '%s\n' "$@" >"$mode.new" && mv "$mode.new" "$mode"
+}
+
+proxy_url() {
+	echo "unix://$PROXIES/$1.sock"
+}
+
+proxy_tcp_url() {
+	echo "redis://127.0.0.1:$(<"$PROXIES/$1.port")"
+}
+
+proxy_urls() {
+	local i list=
+	for ((i = 0; i < SERVER_COUNT; i++)); do list+=,$(proxy_url "$i"); done
+	echo "${list#,}"
+}
+
+# proxy_did I WHAT [COUNT]: its log says WHAT at least COUNT times (1).
+proxy_did() {
+	(($(grep -c "^[0-9.]* $2 " "$PROXIES/$1.log") >= ${3:-1}))
+}
+
+# ---------------------------------------------------------------- the witness (tools/stamp.c)
+
+# beats DIR: a line "FENCE FIRST LAST PID" for each stamp process, by its first proof of life (in
+# microseconds).
+beats() {
+	local file name first last
+	for file in "$1"/beats.*; do
+		[[ -s $file ]] || continue
+		name=${file##*/beats.}
+		read -r first last < <(od -An -t d8 -w16 "$file")
+		echo "${name%.*} $first $last ${name##*.}"
+	done | sort -n -k 2
+}
+
+# stamped DIR [COUNT]: at least COUNT (1) stamp processes live or have lived there.
+stamped() {
+	(($(beats "$1" | awk '$3 > 0' | wc -l) >= ${2:-1}))
+}
+
+# last_beat DIR: milliseconds of CLOCK_BOOTTIME.
+last_beat() {
+	beats "$1" | awk '$3 > last { last = $3 } END { printf "%d\n", last / 1000 }'
+}
+
+# is_beating DIR: somebody in there is alive.
+is_beating() {
+	local before
+	before=$(beats "$1")
+	sleep 0.05
+	[[ $(beats "$1") != "$before" ]]
+}
+
+# assert_exclusive DIR COUNT: COUNT holders were there, never two at a time, their fences rising.
+assert_exclusive() {
+	if [[ -s $1/overlap ]]; then
+		echo "overlap: $(<"$1/overlap")" >&2
+		return 1
+	fi
+	beats "$1" | awk -v want="$2" '
+		$1 != fence {
+			if ($1 <= fence) { print "fence " $1 " after " fence; bad = 1 }
+			if ($2 <= last) { print "fence " $1 " began before " fence " ended"; bad = 1 }
+			fence = $1; holders++
+		}
+		$3 > last { last = $3 }
+		END {
+			if (holders != want) { print holders + 0 " holders instead of " want; bad = 1 }
+			exit bad
+		}' >&2
+}
+
+# ---------------------------------------------------------------- what servers keep
+
+# record [KEY]: the name of KEY's record.
+record() {
+	echo "{${1-$KEY}}:redlock"
+}
+
+# fence_at I [KEY]: the fence in the record.
+fence_at() {
+	rcli "$1" HGET "$(record "${2-$KEY}")" fence
+}
+
+# key_free I..., key_held_by TOKEN I...
+key_free() {
+	local i
+	for i; do [[ $(rcli "$i" EXISTS "$KEY") == 0 ]] || return; done
+}
+
+key_held_by() {
+	local token=$1 i
+	shift
+	for i; do [[ $(rcli "$i" GET "$KEY") == "$token" ]] || return; done
+}
+
+# renewals COUNT [I]: so many from now on are seen on server I (0).
+renewals() {
+	local count=$1 last_ttl
+	last_ttl=$(rcli "${2:-0}" PTTL "$KEY")
+	while ((count-- > 0)); do wait_until "ttl_rose ${2:-0}" || return; done
+}
+
+# ttl_rose I: since the last look.
+ttl_rose() {
+	local before=$last_ttl
+	last_ttl=$(rcli "$1" PTTL "$KEY")
+	((last_ttl > before))
+}
+
+# median NUMBER...
+median() {
+	printf '%s\n' "$@" | sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# A server that has just started may have forgotten leases: it has no vote yet.
+# shellcheck disable=SC2016
+
+load helper
+
+@test "fresh servers have no vote: -n is 69, says so, and leaves nothing" {
+	servers_start 3
+	redlock acquire -n "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: .*up for.*"
+	wait_until 'key_free 0 1 2'
+	redlock run -n "$KEY" touch "$TMP/ran"
+	expect 69 '' "redlock: $KEY: no quorum: .*up for.*"
+	[[ ! -e $TMP/ran ]]
+}
+
+@test "without -n redlock waits until fresh servers may vote" {
+	local i voters=0
+	servers_start 3
+	redlock acquire -t 2s "$KEY"
+	expect 0 '[0-9a-f]{32}' "redlock: $KEY: still waiting: .*up for.*"
+	for i in 0 1 2; do
+		[[ $(rcli "$i" INFO server) =~ uptime_in_seconds:([0-9]+) ]]
+		((BASH_REMATCH[1] < 2)) || ((++voters))
+	done
+	((voters >= 2))
+}
+
+@test "fresh servers vote at once with --quarantine 0" {
+	servers_start 3
+	redlock acquire -n --quarantine 0 "$KEY"
+	expect 0 '[0-9a-f]{32}'
+}
+
+@test "one or two fresh servers vote at once, unless a quarantine is named" {
+	servers_start 2
+	redlock acquire -S "$(server_url 0)" -n "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	redlock acquire -n "$KEY-2"
+	expect 0 '[0-9a-f]{32}'
+	redlock acquire -S "$(server_url 0)" --quarantine 1h -n "$KEY-3"
+	expect 69 '' "redlock: $KEY-3: .*"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY-3") == 0 ]]'
+}
+
+@test "fresh servers with an append-only file synced always vote at once" {
+	servers_start 3 --appendonly yes --appendfsync always
+	redlock acquire -n "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	server_restart 0 1 2
+	key_held_by "$output" 0 1
+	redlock acquire -n "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+}
+
+@test "an append-only file that is synced every second gives no vote" {
+	servers_start 3 --appendonly yes --appendfsync everysec
+	redlock acquire -n "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: .*"
+}
+
+@test "a fresh server is asked and released like the others, but does not count" {
+	local token
+	servers_start 3 --appendonly yes --appendfsync always
+	rcli 2 CONFIG SET appendonly no
+	rcli 0 HSET "$(record)" fence 4000000000000
+	redlock acquire -n "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	token=$output
+	wait_until 'key_held_by '"$token"' 0 1 2'
+	wait_until '[[ $(fence_at 2) == 4000000000001 ]]' # it must know, for when it has a vote
+	redlock release "$KEY" "$token"
+	expect 0
+	wait_until 'key_free 0 1 2'
+	server_kill 1
+	redlock acquire -n "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: .*"
+	wait_until 'key_free 0 2'
+}
+
+@test "three of five servers restarted empty at once: no second holder gets in" {
+	local token
+	servers_start 5
+	token=$("$REDLOCK" acquire --quarantine 0 "$KEY")
+	server_restart 0 1 2
+	redlock acquire -n "$KEY"
+	[[ $status == @(69|75) && -z $output ]]
+	wait_until 'key_free 0 1 2'
+	key_held_by "$token" 3 4
+	# which it would without the quarantine
+	redlock acquire -n --quarantine 0 "$KEY"
+	expect 0 '[0-9a-f]{32}'
+}
+
+@test "three of five servers restarted empty at once: the running command is stopped first" {
+	servers_start 5
+	mkdir "$TMP/stamps"
+	spawn first "$REDLOCK" run --quarantine 0 -t 3s -k 200ms "$KEY" "$STAMP" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	spawn second "$REDLOCK" run -t 3s -w 40s "$KEY" "$STAMP" -d 10 "$TMP/stamps"
+	server_restart 0 1 2
+	finish first
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	finish second
+	[[ $status == 0 ]]
+	assert_exclusive "$TMP/stamps" 2
+}

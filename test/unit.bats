@@ -1,0 +1,36 @@
+#!/usr/bin/env bats
+# The parsers and printers, in C: see test/unit/.
+
+load helper
+
+# unit NAME: its program says nothing and ends with 0.
+unit() {
+	[[ -x $TOOLS/unit_$1 ]] || skip "not built: make tests"
+	run timeout -k 1 20 "$TOOLS/unit_$1" </dev/null
+	echo "$output"
+	[[ $status == 0 && $output == '' ]]
+}
+
+@test "DURATIONs are read and shown as they should be" {
+	unit duration
+}
+
+@test "server URLs of every shape are read or refused, and show no secret" {
+	unit url
+}
+
+@test "hostile bytes are fit for a terminal, a JSON text and a shell" {
+	unit output
+}
+
+@test "the description of a holder is read, whatever is in it" {
+	unit record
+}
+
+@test "every unit test of test/unit has been run here" {
+	local file
+	for file in "$ROOT"/test/unit/*.c; do
+		file=${file##*/}
+		grep -q "^	unit ${file%.c}\$" "$BATS_TEST_FILENAME"
+	done
+}

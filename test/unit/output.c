@@ -1,0 +1,152 @@
+/* Hostile bytes on their way to a terminal, a JSON text and a shell. */
+#include "../../src/output.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+
+#define BYTES(text) (text), sizeof(text) - 1
+
+static void check_visible(int utf8, const char *text, size_t length,
+			  const char *wanted)
+{
+	struct buffer buffer = {0};
+
+	output_visible(&buffer, text, length, utf8);
+	CHECK(same(buffer.data, wanted), "became '%s', not '%s'",
+	      shown(buffer.data), wanted);
+	CHECK(buffer.length == strlen(wanted), "length %zu", buffer.length);
+	buffer_release(&buffer);
+}
+
+static void test_visible(void)
+{
+	check_visible(0, BYTES(""), "");
+	check_visible(0, BYTES("plain 'text' ~"), "plain 'text' ~");
+	check_visible(0, BYTES("a\nb\tc\rd\033[31m"), "a\\nb\\tc\\rd\\e[31m");
+	check_visible(0, BYTES("\x01\x7f"), "\\x01\\x7f");
+	check_visible(1, BYTES("nul\0nul"), "nul\\x00nul");
+	check_visible(0, BYTES("gr\xc3\xbc\xc3\x9f"), "gr\\xc3\\xbc\\xc3\\x9f");
+	check_visible(1,
+		      BYTES("gr\xc3\xbc\xc3\x9f \xe2\x82\xac "
+			    "\xf0\x9f\x94\x92"),
+		      "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\x92");
+	/* C1 controls (CSI), right-to-left override, zero width, line
+	 * separator, byte order mark, tags: they hide or turn text around */
+	check_visible(1,
+		      BYTES("\xc2\x9b"
+			    "31m"),
+		      "\\xc2\\x9b31m");
+	check_visible(1, BYTES("\xe2\x80\xae"), "\\xe2\\x80\\xae");
+	check_visible(1, BYTES("\xe2\x80\x8b"), "\\xe2\\x80\\x8b");
+	check_visible(1, BYTES("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");
+	check_visible(1, BYTES("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");
+	check_visible(1, BYTES("\xef\xbb\xbf"), "\\xef\\xbb\\xbf");
+	check_visible(1, BYTES("\xf3\xa0\x80\x81"), "\\xf3\\xa0\\x80\\x81");
+	/* not UTF-8: lone, overlong, surrogate, too large, cut short */
+	check_visible(1, BYTES("\xff\xfe"), "\\xff\\xfe");
+	check_visible(1, BYTES("\x80"), "\\x80");
+	check_visible(1, BYTES("\xc0\x9b"), "\\xc0\\x9b");
+	check_visible(1, BYTES("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");
+	check_visible(1, BYTES("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+	check_visible(1, BYTES("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+	check_visible(1, BYTES("\xe2\x82"), "\\xe2\\x82");
+	check_visible(1, BYTES("\xe2\n"), "\\xe2\\n");
+}
+
+static void test_utf8(void)
+{
+	static const struct {
+		const char *all, *ctype, *lang;
+		int utf8;
+	} list[] = {
+		{"", "", "", 0},
+		{"C", "", "en_US.UTF-8", 0},
+		{"", "C", "en_US.UTF-8", 0},
+		{"", "", "en_US.UTF-8", 1},
+		{"C.UTF-8", "C", "C", 1},
+		{"", "de_DE.utf8", "C", 1},
+		{"", "", "POSIX", 0},
+		{"", "", "de_DE.ISO-8859-1", 0},
+	};
+
+	for (size_t i = 0; i < COUNT(list); i++) {
+		setenv("LC_ALL", list[i].all, 1);
+		setenv("LC_CTYPE", list[i].ctype, 1);
+		setenv("LANG", list[i].lang, 1);
+		CHECK(output_utf8() == list[i].utf8, "row %zu", i);
+	}
+}
+
+static void check_json(const char *text, size_t length, const char *wanted)
+{
+	struct buffer buffer = {0};
+
+	output_json(&buffer, text, length);
+	CHECK(same(buffer.data, wanted), "became %s, not %s",
+	      shown(buffer.data), wanted);
+	buffer_release(&buffer);
+}
+
+static void test_json(void)
+{
+	check_json(BYTES(""), "\"\"");
+	check_json(BYTES("a b"), "\"a b\"");
+	check_json(BYTES("\"\\/"), "\"\\\"\\\\/\"");
+	check_json(BYTES("a\nb\0c\033"), "\"a\\u000ab\\u0000c\\u001b\"");
+	check_json(BYTES("\xc3\xbc\xf0\x9f\x94\x92"),
+		   "\"\xc3\xbc\xf0\x9f\x94\x92\"");
+	check_json(BYTES("\xff"
+			 "a\xc3"),
+		   "\"\\ufffda\\ufffd\"");
+	check_json(BYTES("\xed\xa0\x80"), "\"\\ufffd\\ufffd\\ufffd\"");
+}
+
+static void check_shell(const char *text, const char *wanted)
+{
+	struct buffer buffer = {0};
+
+	output_shell(&buffer, text);
+	CHECK(same(buffer.data, wanted), "became %s, not %s",
+	      shown(buffer.data), wanted);
+	buffer_release(&buffer);
+}
+
+static void test_shell(void)
+{
+	check_shell("", "''");
+	check_shell("a b", "'a b'");
+	check_shell("$(x) `y` \\ \" ! \n*", "'$(x) `y` \\ \" ! \n*'");
+	check_shell("a'b", "'a'\\''b'");
+	check_shell("''", "''\\'''\\'''");
+	check_shell("\xff", "'\xff'");
+}
+
+/* Growing past each size keeps what is there and the NUL behind it. */
+static void test_buffer(void)
+{
+	struct buffer buffer = {0};
+
+	for (int i = 0; i < 5000; i++)
+		buffer_print(&buffer, "%c", 'a' + i % 26);
+	buffer_append(&buffer, "\0x", 2);
+	buffer_append(&buffer, NULL, 0);
+	buffer_print(&buffer, "%s", "");
+	CHECK(buffer.length == 5002 && buffer.data[5002] == '\0', "%zu",
+	      buffer.length);
+	CHECK(buffer.data[4999] == 'a' + 4999 % 26 &&
+		      memcmp(buffer.data + 5000, "\0x", 3) == 0,
+	      "contents");
+	buffer_release(&buffer);
+	CHECK(buffer.data == NULL && buffer.length == 0, "released");
+}
+
+int main(void)
+{
+	test_visible();
+	test_utf8();
+	test_json();
+	test_shell();
+	test_buffer();
+	return check_result();
+}

@@ -1,0 +1,121 @@
+/* Who holds a lock, as a holder wrote it: readable, and harmless if hostile. */
+#include "../../src/record.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static void parse(struct holder *holder, const char *text)
+{
+	record_parse(holder, text, strlen(text));
+}
+
+static void check_shown(const struct busy *busy, const char *wanted)
+{
+	struct buffer text = {0};
+
+	record_print_busy(&text, busy);
+	CHECK(same(text.data, wanted), "shown as \"%s\", not \"%s\"",
+	      shown(text.data), wanted);
+	buffer_release(&text);
+}
+
+static void test_round_trip(void)
+{
+	struct busy busy = {
+		.told = true,
+		.known = true,
+		.held = 250000,
+		.left = 21000,
+	};
+	struct buffer text = {0};
+	char wanted[400], host[65] = "";
+
+	setenv("LOGNAME", "bob", 1);
+	record_describe(&text, 812, "backup.sh\npid=1\033", 30000);
+	record_parse(&busy.holder, text.data, text.length);
+	CHECK(busy.holder.pid == 812, "pid %lld", (long long)busy.holder.pid);
+	CHECK(same(busy.holder.user, "bob"), "user %s", busy.holder.user);
+	CHECK(same(busy.holder.command, "backup.sh\\npid=1\\e"), "command %s",
+	      busy.holder.command);
+	CHECK(strstr(text.data, "ttl=30000\n") != NULL, "%s", text.data);
+	gethostname(host, sizeof(host) - 1);
+	snprintf(wanted, sizeof(wanted),
+		 "held by %s pid 812 "
+		 "'backup.sh\\npid=1\\e' for 4m10s, 21s left",
+		 host);
+	check_shown(&busy, wanted);
+	buffer_release(&text);
+}
+
+static void test_shown(void)
+{
+	struct busy busy = {.told = true, .held = -1, .left = 21000};
+
+	check_shown(&busy, "held by another program, 21s left");
+	busy.left = -1;
+	check_shown(&busy, "held by another program, with no expiry");
+}
+
+static void test_hostile(void)
+{
+	struct busy busy = {
+		.told = true,
+		.known = true,
+		.held = -1,
+		.left = 1000,
+	};
+	struct holder *holder = &busy.holder;
+	char huge[5000];
+
+	parse(holder, "");
+	check_shown(&busy, "held by somebody, 1s left");
+	parse(holder, "no equals\n=\n\n===\nhost\npid=\nuser=");
+	check_shown(&busy, "held by somebody, 1s left");
+	parse(holder, "pid=99999999999999999999999999999\nhost=h");
+	CHECK(same(holder->host, "h"), "%s", holder->host);
+	parse(holder, "pid=-5\n");
+	check_shown(&busy, "held by somebody, 1s left");
+
+	memset(huge, 'x', sizeof(huge));
+	memcpy(huge, "command=", 8);
+	record_parse(holder, huge, sizeof(huge));
+	CHECK(strlen(holder->command) == sizeof(holder->command) - 1, "%zu",
+	      strlen(holder->command));
+	memcpy(huge, "host=xxx", 8);
+	record_parse(holder, huge, sizeof(huge));
+	CHECK(strlen(holder->host) == sizeof(holder->host) - 1, "%zu",
+	      strlen(holder->host));
+	memcpy(huge, "pid=1234", 8);
+	record_parse(holder, huge, sizeof(huge));
+}
+
+/* A label of any length and content stays one line. */
+static void test_long_label(void)
+{
+	struct buffer text = {0};
+	struct holder holder;
+	char *label = malloc(100001);
+	int lines = 0;
+
+	memset(label, '\n', 100000);
+	label[100000] = '\0';
+	record_describe(&text, 1, label, 1);
+	for (const char *c = text.data; *c; c++)
+		lines += *c == '\n';
+	CHECK(lines == 5, "%d lines", lines);
+	CHECK(text.length < 1024, "%zu bytes", text.length);
+	record_parse(&holder, text.data, text.length);
+	buffer_release(&text);
+	free(label);
+}
+
+int main(void)
+{
+	test_round_trip();
+	test_shown();
+	test_hostile();
+	test_long_label();
+	return check_result();
+}

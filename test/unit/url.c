@@ -1,0 +1,285 @@
+/* Server URLs of every right and wrong shape; no secret in what is shown. */
+#include "../../src/url.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+
+#define SECRET "hunter2" /* stands in every URL below that has a password */
+
+static void test_good(void)
+{
+	static const struct {
+		const char *text;
+		enum url_kind kind;
+		const char *user, *password, *host;
+		unsigned port;
+		const char *path;
+		unsigned db;
+		const char *name;
+	} good[] = {
+		{"redis://h", URL_TCP, NULL, NULL, "h", 6379, NULL, 0,
+		 "redis://h:6379"},
+		{"redis://h/", URL_TCP, NULL, NULL, "h", 6379, NULL, 0,
+		 "redis://h:6379"},
+		{"redis://10.0.0.1:1", URL_TCP, NULL, NULL, "10.0.0.1", 1, NULL,
+		 0, "redis://10.0.0.1:1"},
+		{"redis://h:65535/15", URL_TCP, NULL, NULL, "h", 65535, NULL,
+		 15, "redis://h:65535/15"},
+		{"redis://a-b.c_d.example.:7/0", URL_TCP, NULL, NULL,
+		 "a-b.c_d.example.", 7, NULL, 0, "redis://a-b.c_d.example.:7"},
+		{"redis://:hunter2@h", URL_TCP, NULL, "hunter2", "h", 6379,
+		 NULL, 0, "redis://h:6379"},
+		{"redis://bob:hunter2@h:7/2", URL_TCP, "bob", "hunter2", "h", 7,
+		 NULL, 2, "redis://h:7/2"},
+		{"redis://b%40b:p%40s%3As%2f%25@[::1]:6379/15", URL_TCP, "b@b",
+		 "p@s:s/%", "::1", 6379, NULL, 15, "redis://[::1]:6379/15"},
+		{"redis://[fe80::1%eth0]", URL_TCP, NULL, NULL, "fe80::1%eth0",
+		 6379, NULL, 0, "redis://[fe80::1%eth0]:6379"},
+		{"redis://bob:a:b/c@d@h", URL_TCP, "bob", "a:b/c@d", "h", 6379,
+		 NULL, 0, "redis://h:6379"},
+		{"unix:///run/redis.sock", URL_UNIX, NULL, NULL, NULL, 0,
+		 "/run/redis.sock", 0, "unix:///run/redis.sock"},
+		{"unix:///run/a@b.sock", URL_UNIX, NULL, NULL, NULL, 0,
+		 "/run/a@b.sock", 0, "unix:///run/a@b.sock"},
+		{"unix:///s?db=9", URL_UNIX, NULL, NULL, NULL, 0, "/s", 9,
+		 "unix:///s?db=9"},
+		{"unix://bob:hunter2@/s?db=0", URL_UNIX, "bob", "hunter2", NULL,
+		 0, "/s", 0, "unix:///s"},
+		{"local:", URL_LOCAL, NULL, NULL, NULL, 0, NULL, 0, "local:"},
+	};
+
+	for (size_t i = 0; i < COUNT(good); i++) {
+		struct error error = {0};
+		struct url url;
+
+		CHECK(url_parse(&url, good[i].text, &error) == 0, "%s: %s",
+		      good[i].text, error.text);
+		CHECK(url.kind == good[i].kind && url.db == good[i].db &&
+			      (url.kind != URL_TCP || url.port == good[i].port),
+		      "%s: kind %d db %u port %u", good[i].text, url.kind,
+		      url.db, url.port);
+		CHECK(same(url.user, good[i].user), "%s: user %s", good[i].text,
+		      shown(url.user));
+		CHECK(same(url.password, good[i].password), "%s: password %s",
+		      good[i].text, shown(url.password));
+		CHECK(same(url.host, good[i].host), "%s: host %s", good[i].text,
+		      shown(url.host));
+		CHECK(same(url.path, good[i].path), "%s: path %s", good[i].text,
+		      shown(url.path));
+		CHECK(same(url.name, good[i].name), "%s: name %s", good[i].text,
+		      shown(url.name));
+		url_release(&url);
+		CHECK(url.password == NULL && url.name == NULL, "%s",
+		      good[i].text);
+	}
+}
+
+static void check_bad(const char *text)
+{
+	static const struct url nothing;
+	struct error error = {0};
+	struct url url;
+
+	CHECK(url_parse(&url, text, &error) == -1, "'%.100s' was accepted",
+	      text);
+	CHECK(error.code == EXIT_USAGE, "'%.100s': code %d", text, error.code);
+	CHECK(error.text[0] != '\0', "'%.100s': no word why", text);
+	CHECK(strstr(error.text, SECRET) == NULL, "a secret is shown: %s",
+	      error.text);
+	CHECK(memcmp(&url, &nothing, sizeof(url)) == 0, "'%.100s': not zeroed",
+	      text);
+}
+
+static void test_bad(void)
+{
+	static const char *const bad[] = {
+		"",
+		":",
+		"/",
+		"h",
+		"h:6379",
+		"127.0.0.1:6379",
+		"//h",
+		"redis:",
+		"redis:/",
+		"redis:/h",
+		"redis://",
+		"redis:///",
+		"redis:///3",
+		"redis://:6379",
+		"redis://:6379/1",
+		"REDIS://h",
+		"Redis://h",
+		" redis://h",
+		"redis://h ",
+		"redis://h\n",
+		"redis://h\t",
+		"redis://h h",
+		"redis://h\x7f",
+		"http://h",
+		"rediss://h",
+		"redis+sentinel://h/m",
+		"redis+cluster://h",
+		"tcp://h:6379",
+		"foo://h",
+		"://h",
+		"redis://h:",
+		"redis://h:0",
+		"redis://h:65536",
+		"redis://h:6379x",
+		"redis://h:x",
+		"redis://h:-1",
+		"redis://h:+1",
+		"redis://h:0x10",
+		"redis://h:1.5",
+		"redis://h:99999999999999999999999",
+		"redis://h: 1",
+		"redis://h:1:2",
+		"redis://::1",
+		"redis://::1:6379",
+		"redis://h/-1",
+		"redis://h/16x",
+		"redis://h/x",
+		"redis://h/+1",
+		"redis://h/65536",
+		"redis://h/1/2",
+		"redis://h/99999999999999999999",
+		"redis://h/0x1",
+		"redis://[::1",
+		"redis://::1]",
+		"redis://[::1:6379",
+		"redis://[]",
+		"redis://[]:6379",
+		"redis://[h]",
+		"redis://[::1]6379",
+		"redis://[::1]]",
+		"redis://[[::1]]",
+		"redis://[::1]:",
+		"redis://[::1]:0",
+		"redis://bob:hunter2@",
+		"redis://bob:hunter2@/1",
+		"redis://bob:hunter2@:7",
+		"redis://bob:hunter2@h:0",
+		"redis://bob:hunter2@h:6379/hunter2x@:99999",
+		"redis://@h",
+		"redis://:@h",
+		"redis://hunter2%@h",
+		"redis://:hunter2%2@h",
+		"redis://:hunter2%zz@h",
+		"redis://:hunter2%00x@h",
+		"redis://%:hunter2@h",
+		"redis://bob:hunter2@h h",
+		"redis://bob:hun ter2hunter2@h",
+		"bob:hunter2@h",
+		"redis:bob:hunter2@h",
+		"redis:/:hunter2@h",
+		"foo://bob:hunter2@h",
+		"rediss://bob:hunter2@h",
+		"redis://h\"",
+		"redis://h;x",
+		"redis://h$x",
+		"redis://h?db=1",
+		"unix:",
+		"unix:/s",
+		"unix://",
+		"unix://s",
+		"unix://?db=1",
+		"unix:///s?",
+		"unix:///s?db=",
+		"unix:///s?db=-1",
+		"unix:///s?db=x",
+		"unix:///s?db=16x",
+		"unix:///s?db=65536",
+		"unix:///s?x=1",
+		"unix:///s?db=1?db=2",
+		"unix:///s?db=1&x=2",
+		"unix://bob:hunter2@s",
+		"unix://bob:hunter2@",
+		"local",
+		"local:/",
+		"local://",
+		"local:x",
+		"LOCAL:",
+	};
+
+	for (size_t i = 0; i < COUNT(bad); i++)
+		check_bad(bad[i]);
+}
+
+/* A socket's path is never cut: 107 bytes fit, 108 are refused. */
+static void test_path_length(void)
+{
+	char text[200] = "unix://";
+	struct error error;
+	struct url url;
+
+	memset(text + 7, 'p', 108);
+	text[7] = '/';
+	text[7 + 107] = '\0';
+	CHECK(url_parse(&url, text, &error) == 0 && strlen(url.path) == 107,
+	      "107 bytes: %s", error.text);
+	url_release(&url);
+	text[7 + 107] = 'p';
+	text[7 + 108] = '\0';
+	check_bad(text);
+}
+
+static void test_host_length(void)
+{
+	char text[400] = "redis://";
+
+	memset(text + 8, 'h', 254);
+	text[8 + 254] = '\0';
+	check_bad(text);
+}
+
+/* The quoted part of an endless URL is cut, and hides what it hid before. */
+static void test_long_secret(void)
+{
+	char text[700] = "redis://bob:" SECRET;
+	size_t used = strlen(text);
+
+	memset(text + used, 'x', 400);
+	strcpy(text + used + 400, "@h:0");
+	check_bad(text);
+}
+
+/* What is no secret stays readable. */
+static void test_hide_secret(void)
+{
+	static const struct {
+		const char *text, *start, *end;
+	} list[] = {
+		{"redis://bob:hunter2@h:7", "redis://", "@h:7"},
+		{"redis://:hunter2@h:7/1", "redis://", "@h:7/1"},
+		{"redis://bob:hunter2@x@h", "redis://", "@h"},
+		{"redis://h:7/1", "redis://h:7/1", "redis://h:7/1"},
+		{"bob:hunter2@h", "", "@h"},
+		{"", "", ""},
+	};
+
+	for (size_t i = 0; i < COUNT(list); i++) {
+		const char *start = list[i].start, *end = list[i].end;
+		char text[100];
+
+		strcpy(text, list[i].text);
+		url_hide_secret(text);
+		CHECK(strstr(text, SECRET) == NULL, "%s", text);
+		CHECK(strncmp(text, start, strlen(start)) == 0, "%s", text);
+		CHECK(strlen(text) >= strlen(end) &&
+			      same(text + strlen(text) - strlen(end), end),
+		      "%s", text);
+	}
+}
+
+int main(void)
+{
+	test_good();
+	test_bad();
+	test_path_length();
+	test_host_length();
+	test_long_secret();
+	test_hide_secret();
+	return check_result();
+}

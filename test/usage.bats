@@ -1,0 +1,594 @@
+#!/usr/bin/env bats
+# Bad input: said in one line, with 64 or 78, before anything is done.
+
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # tests are subshells; cli.bash uses it; bats sets it
+
+load helper
+load cli
+
+# what makes the rest of a `run` right
+RUN_TAIL=(key true)
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	export REDLOCK_SERVERS=$NOWHERE
+	unset REDLOCK_TOKEN
+}
+
+# right ARGUMENT...: well-formed, so that it gets as far as the server that is not there.
+right() {
+	refuses 69 'nonexistent' "$@"
+}
+
+bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN inf 999999999d
+	9223372036854775808 18446744073709551617ms 99999999999999999999999999999999)
+
+@test "what is no DURATION is refused and quoted, for every option that takes one" {
+	local option value
+	for value in "${bad_durations[@]}"; do
+		refuses 64 "'$(literal "$value")'" run --ttl "$value" "${RUN_TAIL[@]}"
+	done
+	for value in '' -1 1e3 10m5 999999999d; do
+		for option in -t --wait -w --timeout --quarantine -k --kill-after; do
+			refuses 64 "'$(literal "$value")'" run "$option" "$value" "${RUN_TAIL[@]}"
+		done
+		for option in --ttl --wait --timeout --quarantine --poll; do
+			refuses 64 "'$(literal "$value")'" acquire "$option=$value" key
+		done
+		refuses 64 "'$(literal "$value")'" extend -t "$value" key token
+		refuses 64 "'$(literal "$value")'" release --timeout "$value" key token
+	done
+	no_row_failed
+}
+
+@test "a lease or a round of no time is refused" {
+	local value
+	for value in 0 0s 0.0 0.0009 .9ms; do
+		refuses 64 "'$(literal "$value")'" run -t "$value" "${RUN_TAIL[@]}"
+		refuses 64 "'$(literal "$value")'" acquire -t "$value" key
+		refuses 64 "'$(literal "$value")'" extend -t "$value" key token
+		refuses 64 "'$(literal "$value")'" run --timeout "$value" "${RUN_TAIL[@]}"
+	done
+	no_row_failed
+}
+
+@test "a lease of more than a day is refused, as it would be renewed anyway" {
+	local value
+	for value in 25h 86401 1.01d; do
+		refuses 64 'day' run -t "$value" "${RUN_TAIL[@]}"
+		refuses 64 'day' acquire -t "$value" key
+		refuses 64 'day' extend -t "$value" key token
+	done
+	right extend -t 1d key token
+	no_row_failed
+}
+
+@test "a number that is none, or outside its range, is refused and quoted" {
+	local value
+	for value in '' ' ' -1 256 +5 ' 5' '5 ' 1x 1.5 1e1 0x1 abc 4294967296 18446744073709551616; do
+		refuses 64 "'$(literal "$value")'" run -E "$value" "${RUN_TAIL[@]}"
+		refuses 64 "'$(literal "$value")'" acquire --conflict-exit-code="$value" key
+	done
+	for value in '' -1 0 1x 1.5 abc 18446744073709551616; do
+		refuses 64 "'$(literal "$value")'" run --tries "$value" "${RUN_TAIL[@]}"
+	done
+	for value in '' -1 1x 1.5 abc 4294967297 18446744073709551616; do
+		refuses 64 "'$(literal "$value")'" run --status-fd "$value" "${RUN_TAIL[@]}"
+	done
+	no_row_failed
+}
+
+@test "a word that an option does not know is refused and quoted" {
+	local value
+	for value in '' keep KILL9 SIGFOO 0 99 -1 'kill '; do
+		refuses 64 "'$(literal "$value")'" run --on-lost "$value" "${RUN_TAIL[@]}"
+	done
+	refuses 64 "''" run --label '' "${RUN_TAIL[@]}"
+	refuses 64 "''" run -c '' key
+	for value in '' xml JSON 'json ' shell,json; do
+		refuses 64 "'$(literal "$value")'" acquire --format "$value" key
+	done
+	no_row_failed
+}
+
+@test "a status descriptor that is not open is refused" {
+	refuses 64 '57' run --status-fd 57 "${RUN_TAIL[@]}" 57>&-
+	refuses 64 '57' run --status-fd 57 "${RUN_TAIL[@]}" 57</dev/null
+	right run --status-fd 57 "${RUN_TAIL[@]}" 57>"$TMP/status"
+	no_row_failed
+}
+
+@test "an option that is given twice is refused, in either form, and named" {
+	local row words
+	while read -ra words; do
+		refuses 64 "option (${words[0]}) .*twice" run "${words[@]:1}" "${RUN_TAIL[@]}" 8>/dev/null
+	done <<-'ROWS'
+		--timeout --timeout 1 --timeout 1
+		-t|--ttl -t 5 -t 5
+		-t|--ttl -t 5 --ttl 5
+		-t|--ttl --ttl=5 --ttl=6
+		-w|--wait -w 1 --wait 1
+		-n|--nonblock -n -n
+		-n|--nonblock -n --nonblock
+		-E|--conflict-exit-code -E 1 -E 1
+		-x|--exclusive -x --exclusive
+		--poll --poll --poll=1
+		--tries --tries 3 --tries 3
+		--quarantine --quarantine 0 --quarantine 0
+		--label --label a --label b
+		-k|--kill-after -k 1 --kill-after 1
+		--on-lost --on-lost kill --on-lost warn
+		-c|--command -c true -c true
+		--status-fd --status-fd 8 --status-fd 8
+		-q|--quiet -q -q
+		-q|--quiet -qq
+		-v|--verbose -v --verbose
+	ROWS
+	for row in --timeout=1 -t5 -w1 -n -E1 -x --tries=3 --quarantine=0 --label=a --format=json -q -v; do
+		refuses 64 "$(literal "${row:0:2}").*twice" acquire "$row" key "$row"
+	done
+	for row in --timeout=1 -t5 -q; do
+		refuses 64 "$(literal "${row:0:2}").*twice" extend "$row" "$row" key token
+	done
+	refuses 64 '--timeout .*twice' release --timeout=1 key token --timeout=1
+	no_row_failed
+}
+
+@test "options that contradict each other are refused, and both are named" {
+	local command
+	for command in run acquire; do
+		local tail=(key)
+		[[ $command == acquire ]] || tail=("${RUN_TAIL[@]}")
+		refuses 64 '(-n|--nonblock) .*(-w|--wait)' "$command" -n -w 5 "${tail[@]}"
+		refuses 64 '(-n|--nonblock) .*(-w|--wait)' "$command" --wait=5 --nonblock "${tail[@]}"
+		refuses 64 '(-n|--nonblock) .*--poll' "$command" -n --poll "${tail[@]}"
+		refuses 64 '(-n|--nonblock) .*--poll' "$command" --poll=1s -n "${tail[@]}"
+		refuses 64 '(-n|--nonblock) .*--tries' "$command" -n --tries 2 "${tail[@]}"
+		refuses 64 '(-q|--quiet) .*(-v|--verbose)|(-v|--verbose) .*(-q|--quiet)' "$command" -q -v "${tail[@]}"
+	done
+	refuses 64 '(-q|--quiet) .*(-v|--verbose)|(-v|--verbose) .*(-q|--quiet)' release -qv key token
+	refuses 64 '(-q|--quiet) .*(-v|--verbose)|(-v|--verbose) .*(-q|--quiet)' extend -v --quiet key token
+	no_row_failed
+}
+
+@test "an unknown command is refused; a near miss is told what was meant" {
+	local row words
+	while read -ra words; do
+		refuses 64 "'${words[0]}'.*mean ${words[1]}" "${words[0]}" "${RUN_TAIL[@]}"
+	done <<-'ROWS'
+		rnu run
+		rum run
+		runn run
+		acquir acquire
+		aquire acquire
+		relase release
+		extnd extend
+		hlep help
+		Run run
+	ROWS
+	refuses 64 'rnu' help rnu
+	refuses 64 'frobnicate' frobnicate key
+	[[ $(<"$TMP/refused.err") != *mean* ]]
+	for row in '' ' ' x; do refuses 64 "'$(literal "$row")'" "$row" key; done
+	refuses 64 '[Cc][Oo][Mm][Mm][Aa][Nn][Dd]'
+	no_row_failed
+}
+
+@test "an unknown option is refused; a near miss is told what was meant" {
+	local row words
+	while read -ra words; do
+		refuses 64 "'${words[0]%%=*}'.*mean ${words[1]}" run "${words[0]}" "${RUN_TAIL[@]}"
+	done <<-'ROWS'
+		--tll --ttl
+		--tll=5 --ttl
+		--servr --server
+		--nonblok --nonblock
+		--quite --quiet
+		--kill-afer --kill-after
+		--onlost --on-lost
+	ROWS
+	refuses 64 '--frobnicate' run --frobnicate "${RUN_TAIL[@]}"
+	[[ $(<"$TMP/refused.err") != *mean* ]]
+	for row in -Z -nZ -_ --=5 --nonblock=1 --quiet=; do
+		refuses 64 "$(literal "${row%%=*}" | sed 's/^-nZ$/Z/; s/^--$/--/')" run "$row" "${RUN_TAIL[@]}"
+	done
+	refuses 64 '--frob' --frob
+	refuses 64 '-Z' -Z
+	no_row_failed
+}
+
+@test "an option that the command does not use is refused, not ignored" {
+	local row words
+	while read -ra words; do
+		[[ ${words[0]} == run ]] && words+=("${RUN_TAIL[@]}")
+		[[ ${words[0]} == acquire ]] && words+=(key)
+		[[ ${words[0]} == @(release|extend) ]] && words+=(key token)
+		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"${words[1]}")" "${words[@]}"
+	done <<-'ROWS'
+		release -t=5
+		release --ttl=5
+		release -n
+		release -w1
+		release -E1
+		release --poll
+		release --format=json
+		release --label=a
+		release --quarantine=0
+		extend -n
+		extend -w1
+		extend -x
+		extend --tries=2
+		extend --format=json
+		extend --kill-after=1
+		acquire -k1
+		acquire --kill-after=1
+		acquire --on-lost=kill
+		acquire -ctrue
+		acquire --command=true
+		acquire --status-fd=1
+		run --format=json
+	ROWS
+	no_row_failed
+}
+
+@test "options of later releases are unknown, not half there" {
+	local option
+	for option in -s -P3 -r --shared --permits=3 --reentrant --min-hold=5 --max-hold=5 --replicas=1 \
+		--config=/dev/null --cacert=/dev/null --insecure --token=x; do
+		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9]$/\1/; s/=.*//' <<<"$option")" run "$option" "${RUN_TAIL[@]}"
+	done
+	refuses 64 '-p' acquire -p 1 key
+	refuses 64 '--pid' acquire --pid=1 key
+	no_row_failed
+}
+
+@test "an option without its value is refused" {
+	local option
+	for option in -S -t --ttl -w -E --tries --timeout --quarantine --label -k --on-lost -c --status-fd; do
+		refuses 64 "$(literal "${option#--}")" run "$option"
+	done
+	refuses 64 format acquire key --format
+	no_row_failed
+}
+
+@test "a missing KEY is refused" {
+	local row words
+	while read -ra words; do refuses 64 KEY "${words[@]}"; done <<-'ROWS'
+		run
+		run --
+		run -t 60
+		run -c true
+		acquire
+		acquire --
+		acquire -n
+		release
+		extend
+		extend -t 60
+	ROWS
+	no_row_failed
+}
+
+@test "an empty KEY and one above 4096 bytes are refused, and not repeated at length" {
+	local key
+	for key in '' "$(repeat x 4097)" "$(repeat x 65536)" "$(repeat $'\e' 65536)"; do
+		refuses 64 KEY run "$key" true
+		refuses 64 KEY run -c true "$key"
+		refuses 64 KEY acquire "$key"
+		refuses 64 KEY release "$key" token
+		refuses 64 KEY extend "$key" token
+	done
+	no_row_failed
+}
+
+@test "a KEY of 4096 bytes, of blanks or of any bytes is as good as another" {
+	local key
+	for key in "$(repeat x 4096)" ' ' $'\xff\xfe\x01\n\e[31m' '{a}{b}' '%s%n' "'"; do
+		right run "$key" true
+		right acquire "$key"
+		right release "$key" token
+	done
+	no_row_failed
+}
+
+@test "a missing COMMAND is refused, and so are COMMAND and -c together" {
+	refuses 64 COMMAND run key
+	refuses 64 COMMAND run key --
+	refuses 64 COMMAND run -t 60 -- key
+	refuses 64 COMMAND run key ''
+	refuses 64 'COMMAND.*-c|-c.*COMMAND' run -c true key true
+	refuses 64 'COMMAND.*-c|-c.*COMMAND' run -c true key -- true
+	no_row_failed
+}
+
+@test "options behind KEY are refused: they would be COMMAND" {
+	local row words
+	while read -ra words; do
+		refuses 64 "$(literal "${words[0]}").*before KEY|before KEY.*$(literal "${words[0]}")" run key "${words[@]}"
+	done <<-'ROWS'
+		-t 60 true
+		--ttl=60 true
+		-n true
+		-c true
+		-
+		--frobnicate
+	ROWS
+	right run key -- -t 60
+	right run -- key -- -t 60
+	no_row_failed
+}
+
+@test "operands that are too many are refused" {
+	refuses 64 other acquire key other
+	refuses 64 other acquire key -- other
+	refuses 64 other release key token other
+	refuses 64 other extend key token other
+	refuses 64 other help run other
+	no_row_failed
+}
+
+@test "a TOKEN that is missing, empty or above 256 bytes is refused, wherever it comes from" {
+	local command
+	for command in release extend; do
+		refuses 64 'TOKEN' "$command" key
+		refuses 64 'TOKEN' "$command" key ''
+		refuses 64 'TOKEN' "$command" key "$(repeat x 257)"
+		REDLOCK_TOKEN='' refuses 64 'REDLOCK_TOKEN' "$command" key
+		REDLOCK_TOKEN=$(repeat x 257) refuses 64 'REDLOCK_TOKEN' "$command" key
+		right "$command" key "$(repeat x 256)"
+		REDLOCK_TOKEN=$(repeat x 256) right "$command" key
+	done
+	no_row_failed
+}
+
+@test "a ttl that leaves run no room is refused with the arithmetic" {
+	# drift 12 ms + margin 100 ms + kill-after 500 ms + 2 x 500 ms
+	refuses 64 '500ms.*1\.6|1612' run -t 1s -k 500ms --timeout 500ms "${RUN_TAIL[@]}"
+	[[ $(<"$TMP/refused.err") == *kill-after* && $(<"$TMP/refused.err") == *timeout* ]]
+	# drift 12 ms + margin 100 ms + 2 x 100 ms leave 688 ms for kill-after
+	refuses 64 'kill-after' run -t 1s -k 689ms --timeout 100ms "${RUN_TAIL[@]}"
+	right run -t 1s -k 687ms --timeout 100ms "${RUN_TAIL[@]}"
+	# the margin is a 50th of the ttl: drift 1002 + margin 2000 + 2 x 1000 leave 94998
+	refuses 64 'kill-after' run -t 100s -k 94999ms --timeout 1s "${RUN_TAIL[@]}"
+	right run -t 100s -k 94997ms --timeout 1s "${RUN_TAIL[@]}"
+	refuses 64 'timeout' run --timeout 15 "${RUN_TAIL[@]}"
+	no_row_failed
+}
+
+@test "without further options a ttl has room from 200 ms on, as the defaults shrink with it" {
+	refuses 64 'kill-after' run -t 150ms "${RUN_TAIL[@]}"
+	right run -t 250ms "${RUN_TAIL[@]}"
+	right run -t 10h "${RUN_TAIL[@]}"
+	no_row_failed
+}
+
+bad_urls=(
+	127.0.0.1 127.0.0.1:6379 host /run/redis.sock redis: redis:/host redis:// redis:///1
+	redis://:6379 redis://:6379/1 redis://user@:1 http://host foo://host REDIS://host
+	rediss://host redis+sentinel://host/name redis+cluster://host
+	redis://host:0 redis://host:65536 redis://host:6379x redis://host: redis://host:-1 redis://host:+1
+	redis://host:99999999999999999999 redis://host:1:2
+	redis://host/-1 redis://host/16x redis://host/a redis://host/1/2 redis://host/99999999999999999999
+	'redis://[::1' 'redis://::1]' 'redis://[::1]x' 'redis://[]' 'redis://[host]' redis://::1 'redis://[::1]:0'
+	redis://us%er@host redis://u:%zz@host redis://u:%4@host redis://u:%00@host
+	'redis://a host' 'redis://host ' $'redis://host\n' $'redis://h\e[31m'
+	unix: unix:// unix://path unix:///s?db=-1 unix:///s?db=16x unix:///s?db= unix:///s?x=1
+	"unix:///$(printf '%0107d' 0)" local local:x local:///s
+)
+
+@test "a server's URL of any wrong shape is refused by -S" {
+	local url
+	for url in "${bad_urls[@]}"; do
+		refuses 64 '[a-z]' run -S "$url" "${RUN_TAIL[@]}"
+	done
+	refuses 64 '[a-z]' release -S "$NOWHERE" -S "redis://host:0" key token
+	refuses 64 '[a-z]' extend -S "$NOWHERE,redis://host:0" key token
+	no_row_failed
+}
+
+@test "a wrong URL in REDLOCK_SERVERS is a wrong configuration, and the variable is named" {
+	local url
+	for url in "${bad_urls[@]}" ',' ',,' "$NOWHERE,," "$NOWHERE,$NOWHERE"; do
+		REDLOCK_SERVERS=$url refuses 78 REDLOCK_SERVERS acquire key
+	done
+	no_row_failed
+}
+
+@test "a list of servers with nothing in it, or in one of its places, is refused" {
+	local list
+	for list in '' ',' ',,' "$NOWHERE," ",$NOWHERE" "unix:///a,,unix:///b"; do
+		refuses 64 'server' acquire -S "$list" key
+		refuses 64 'server' acquire -S "$NOWHERE" -S "$list" key
+	done
+	no_row_failed
+}
+
+@test "a server that is named twice is refused, however it is written" {
+	local row words
+	while read -ra words; do
+		refuses 64 "$(literal "${words[0]}")" acquire "${words[@]:1}" key
+	done <<-'ROWS'
+		unix:///a -S unix:///a -S unix:///a
+		unix:///a -S unix:///a,unix:///b,unix:///a
+		redis://host:6379 -S redis://host -S redis://host:6379
+		redis://host:6379 -S redis://host,redis://host/
+		redis://[::1]:6379 -S redis://[::1],redis://[::1]:6379
+		local: -S local:,local:
+	ROWS
+	no_row_failed
+}
+
+@test "more than 32 servers are refused" {
+	local list='' i
+	for ((i = 0; i < 32; i++)); do list+=,unix:///nonexistent/$i; done
+	right acquire -S "${list#,}" key
+	refuses 64 '32' acquire -S "${list#,},unix:///nonexistent/32" key
+	REDLOCK_SERVERS=${list#,},unix:///nonexistent/32 refuses 78 '32' acquire key
+	no_row_failed
+}
+
+@test "a password in a refused URL is not shown" {
+	local url
+	for url in redis://bob:hunter2@ redis://bob:hunter2@host:0 redis://bob:hunter2@host/x \
+		redis://:hunter2%@host foo://bob:hunter2@host bob:hunter2@host redis:bob:hunter2@host \
+		unix://:hunter2@path "redis://:hunter2$(repeat x 400)@host:0" redis://:hunter2,x@host:0; do
+		refuses 64 '[a-z]' acquire -S "$url" key
+		REDLOCK_SERVERS=$url refuses 78 '[a-z]' acquire key
+		grep -H hunter2 "$TMP/refused.err" >&2 && ((++failed_rows))
+	done
+	no_row_failed
+}
+
+@test "a user without a password is a wrong configuration, not another login" {
+	refuses 78 REDLOCK_PASSWORD acquire -S redis://bob@host key
+	refuses 78 REDLOCK_PASSWORD acquire -S "$NOWHERE,unix://bob@/path" key
+	REDLOCK_PASSWORD='' refuses 78 REDLOCK_PASSWORD acquire -S redis://bob@host key
+	REDLOCK_PASSWORD=hunter2 right acquire -S "unix://bob@${NOWHERE#unix://}" key
+	no_row_failed
+}
+
+@test "a password file that can't be read is a wrong configuration, and named" {
+	REDLOCK_PASSWORD_FILE=$TMP/missing refuses 78 "$(literal "$TMP/missing")" acquire key
+	REDLOCK_PASSWORD_FILE=$TMP refuses 78 "$(literal "$TMP")" acquire key
+	REDLOCK_PASSWORD_FILE=$TMP/missing/x refuses 78 "$(literal "$TMP/missing/x")" run key true
+	no_row_failed
+}
+
+@test "a password file of another user's is a wrong configuration, and named" {
+	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
+	set_new
+	chmod 755 "$SET"
+	install -m 600 /dev/null "$SET/password"
+	# a copy that they can reach: this tree may be in /root
+	install -m 755 "$REDLOCK" "$SET/redlock"
+	REDLOCK=$SET/redlock
+	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	REDLOCK_PASSWORD_FILE=$SET/password refuses 78 "$(literal "$SET/password").*Permission denied" acquire key
+	no_row_failed
+}
+
+@test "a password file that others can read is pointed out" {
+	echo hunter2 >"$TMP/password"
+	local mode
+	for mode in 644 640 604; do
+		chmod "$mode" "$TMP/password"
+		REDLOCK_PASSWORD_FILE=$TMP/password redlock acquire "$KEY"
+		[[ $status == @(69|78) && $stderr == *"$TMP/password"* && $stderr != *hunter2* ]]
+	done
+	chmod 600 "$TMP/password"
+	REDLOCK_PASSWORD_FILE=$TMP/password redlock acquire "$KEY"
+	[[ $status == 69 && $stderr != *"$TMP/password"* ]]
+}
+
+@test "hostile bytes in arguments are made visible in the one line about them" {
+	local hostile=$'a\n\e[31m\x7f\xff\tz'
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' "$hostile"
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run --"$hostile" "${RUN_TAIL[@]}"
+	refuses 64 '\\e' run $'-\e' "${RUN_TAIL[@]}"
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run -t "$hostile" "${RUN_TAIL[@]}"
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run -E "$hostile" "${RUN_TAIL[@]}"
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire --format="$hostile" key
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire -S "unix:///$hostile" key
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire key "$hostile"
+	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run key "-$hostile"
+	refuses 69 'redlock: a\\n\\e\[31m\\x7f\\xff\\tz: ' acquire "$hostile"
+	REDLOCK_PASSWORD_FILE="/nonexistent/$hostile" refuses 78 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire key
+	no_row_failed
+}
+
+@test "nothing that is refused has opened a socket" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	# the leak check of a sanitizer's build cannot be traced
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	# a name, so that a look-up would show as well
+	export REDLOCK_SERVERS=redis://redlock.invalid
+	TRACER=(strace -f -qq -o "$TMP/trace" -e trace=network)
+	: >"$TMP/trace"
+	local row words
+	while IFS='|' read -ra words; do
+		refuses 64 '[a-z]' "${words[@]}"
+		if [[ -s $TMP/trace ]]; then
+			printf '%s: %s\n' "${words[*]}" "$(head -n 1 "$TMP/trace")" >&2
+			((++failed_rows))
+		fi
+	done <<-'ROWS'
+		rnu
+		run
+		run|key
+		run|--tll|5|key|true
+		run|-Z|key|true
+		run|-t|5|-t|5|key|true
+		run|-n|-w|5|key|true
+		run|-q|-v|key|true
+		run|-t|1e3|key|true
+		run|-t|1s|-k|1s|key|true
+		run|-w|-1|key|true
+		run|-E|256|key|true
+		run|--on-lost|SIGFOO|key|true
+		run|--status-fd|57|key|true
+		run||true
+		run|key|-t|5|true
+		run|-c|true|key|true
+		run|-S|redis://redlock.invalid:0|key|true
+		run|-S|redis://redlock.invalid,redis://redlock.invalid|key|true
+		run|-S|redis://redlock.invalid,local:x|key|true
+		run|-S|local:|-S|redis://|key|true
+		acquire
+		acquire|--format|xml|key
+		acquire|key|other
+		release|key
+		release|-t|5|key|token
+		extend|key|
+		extend|-t|0|key|token
+	ROWS
+	REDLOCK_PASSWORD_FILE=$TMP/missing refuses 78 missing acquire key
+	REDLOCK_SERVERS=redis://redlock.invalid:x refuses 78 REDLOCK_SERVERS acquire key
+	[[ ! -s $TMP/trace ]]
+	no_row_failed
+	# and the trace would have shown one
+	REDLOCK_SERVERS=$NOWHERE refuses 69 '[a-z]' acquire key
+	grep -q 'socket(' "$TMP/trace"
+}
+
+@test "a DURATION has a unit or is in seconds, and may have a fraction" {
+	servers_start 1
+	local row words
+	while read -ra words; do
+		redlock acquire --format json -t "${words[0]}" "$KEY-${words[0]}"
+		expect 0 ".*\"ttl_ms\":${words[1]},.*"
+	done <<-'ROWS'
+		10 10000
+		10.5 10500
+		.5m 30000
+		2m 120000
+		7000ms 7000
+		7.25s 7250
+		1h 3600000
+		1d 86400000
+		0.5d 43200000
+	ROWS
+	hold
+	for row in 50ms .05 0.05s; do
+		redlock acquire -w "$row" "$KEY"
+		expect 75 '' 'redlock: .*'
+	done
+}
+
+@test "an option's value stands behind it, or joined to it" {
+	servers_start 1
+	local row words
+	while read -ra words; do
+		redlock acquire --format=json "${words[@]}" "$KEY-${words[*]}"
+		expect 0 '.*"ttl_ms":45000,.*'
+	done <<-'ROWS'
+		-t 45
+		-t45
+		--ttl 45
+		--ttl=45
+		-nt45
+		-nt 45
+	ROWS
+	redlock acquire "$KEY" -t 45 --format json
+	expect 0 '.*"ttl_ms":45000,.*'
+}
