@@ -18,6 +18,7 @@ size_t ballot_count(const struct lock *lock, enum vote vote)
 void ballot_open(struct lock *lock)
 {
 	lock->renewed = false;
+	lock->clock = clock_wall_ms();
 	quorum_round(lock->quorum);
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		lock->vote[i] = VOTE_PENDING;

@@ -90,91 +90,115 @@ static int trust_directory(const struct place *place, struct error *error)
 	return -1;
 }
 
-static void exec_server(const struct place *place, int failure)
+/* In the server's process. What the user passed on to us is not for it: it has
+ * the pipe for a failure, which exec closes, and one that it keeps. */
+static void exec_server(const struct place *place, int failure, int life)
 {
-	int null = open("/dev/null", O_RDWR);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int cause;
 
 	signals_set_default();
 	setsid();
-	if (chdir(place->directory) == 0 && null >= 0 && dup2(null, 0) >= 0 &&
-	    dup2(null, 1) >= 0 && dup2(null, 2) >= 0)
+	failure = fcntl(failure, F_DUPFD_CLOEXEC, 10);
+	if (chdir(place->directory) == 0 && failure >= 0 && null >= 0 &&
+	    dup2(life, 4) >= 0 && dup3(failure, 3, O_CLOEXEC) >= 0 &&
+	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
+		closefrom(5);
 		execlp("redis-server", "redis-server", "--port", "0",
 		       "--unixsocket", place->socket, "--unixsocketperm", "700",
 		       "--save", "", "--appendonly", "no", "--daemonize", "no",
 		       "--dir", place->directory, "--logfile", "redis.log",
 		       (char *)NULL);
+		failure = 3;
+	}
 	cause = errno;
 	(void)!write(failure, &cause, sizeof(cause));
 	_exit(EXIT_NOT_FOUND);
 }
 
-/* The server is a grandchild, so that nobody has to wait for it. 0, or the
- * errno that kept it from starting. */
-static int spawn_server(const struct place *place)
+/*
+ * The server is a grandchild, so that nobody has to wait for it. 0, or the
+ * errno that kept it from starting. *life: a descriptor that hangs up when the
+ * server ends.
+ */
+static int spawn_server(const struct place *place, int *life)
 {
 	struct signals_mask before;
-	int ends[2], cause = 0;
+	int failure[2], alive[2], cause = 0;
 	pid_t child;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (pipe2(failure, O_CLOEXEC) < 0)
 		return errno;
+	if (pipe2(alive, O_CLOEXEC) < 0) {
+		cause = errno;
+		close(failure[0]);
+		close(failure[1]);
+		return cause;
+	}
 	signals_block_all(&before);
 	child = fork();
 	if (child == 0) {
-		if (fork() == 0) {
-			/* what the user passed on to us is not for it */
-			if (ends[1] != 3)
-				dup3(ends[1], 3, O_CLOEXEC);
-			closefrom(4);
-			exec_server(place, 3);
-		}
+		if (fork() == 0)
+			exec_server(place, failure[1], alive[1]);
 		_exit(0);
 	}
 	if (child < 0)
 		cause = errno;
 	signals_unblock(&before);
-	close(ends[1]);
+	close(failure[1]);
+	close(alive[1]);
 	if (child > 0) {
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;
-		if (read(ends[0], &cause, sizeof(cause)) !=
+		if (read(failure[0], &cause, sizeof(cause)) !=
 		    (ssize_t)sizeof(cause))
 			cause = 0;
 	}
-	close(ends[0]);
+	close(failure[0]);
+	*life = alive[0];
 	return cause;
+}
+
+static int wait_for_server(const struct place *place, int life,
+			   struct deadline until, struct error *error)
+{
+	struct pollfd polled = {.fd = life, .events = POLLIN};
+	const char *what = NULL;
+
+	while (what == NULL && !stream_is_listening(place->socket)) {
+		if (deadline_poll(&polled, 1, deadline_in(LOOK_AGAIN)) > 0)
+			what = "has ended at once";
+		else if (deadline_passed(until))
+			what = "does not come up";
+	}
+	if (what == NULL)
+		return 0;
+	error_set(error, EXIT_UNREACHED,
+		  "local:: the redis-server %s: see "
+		  "%s/redis.log",
+		  what, place->directory);
+	return -1;
 }
 
 static int start_server(const struct place *place, struct deadline until,
 			struct error *error)
 {
-	int cause = spawn_server(place);
+	int life = -1, result = -1;
+	int cause = spawn_server(place, &life);
 
 	if (cause == ENOENT) {
 		error_set(error, EXIT_CONFIG,
 			  "local:: there is no "
 			  "redis-server program: install the package "
 			  "redis-server (Debian, Ubuntu) or redis");
-		return -1;
-	}
-	if (cause != 0) {
+	} else if (cause != 0) {
 		errno = cause;
 		error_system(error, "local:: cannot run redis-server");
-		return -1;
+	} else {
+		result = wait_for_server(place, life, until, error);
 	}
-	while (!stream_is_listening(place->socket)) {
-		if (deadline_passed(until)) {
-			error_set(error, EXIT_UNREACHED,
-				  "local:: the "
-				  "redis-server does not come up: see "
-				  "%s/redis.log",
-				  place->directory);
-			return -1;
-		}
-		poll(NULL, 0, LOOK_AGAIN);
-	}
-	return 0;
+	close(life);
+	return result;
 }
 
 /* One of all that come here at once starts the server; the others wait for

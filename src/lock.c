@@ -77,7 +77,7 @@ static void heal(struct lock *lock, size_t i)
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->quorum->servers[i].url.name);
-	script_acquire(lock, i, lock->description.data, lock->fence);
+	script_acquire(lock, i, lock->fence);
 	quorum_forget(lock->quorum, i);
 }
 

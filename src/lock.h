@@ -53,6 +53,7 @@ struct lock {
 	int64_t quarantine;          /* ms; 0 for none */
 	struct buffer description;   /* owned */
 	char token[TOKEN_LONGEST + 1];
+	int64_t clock; /* ms since 1970, one for all servers */
 	int64_t fence;
 	int64_t acquired;            /* when the lock was granted */
 	int64_t started;             /* when the last good round began */

@@ -182,7 +182,7 @@ static enum lock_result take(struct hearing *hearing, struct deadline until,
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++) {
 		lock->fences[i] = 0;
-		script_acquire(lock, i, lock->description.data, 0);
+		script_acquire(lock, i, 0);
 	}
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;

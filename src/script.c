@@ -58,15 +58,13 @@ static const char *number(char text[24], int64_t value)
 	return text;
 }
 
-void script_acquire(struct lock *lock, size_t i, const char *description,
-		    int64_t kept_fence)
+void script_acquire(struct lock *lock, size_t i, int64_t kept_fence)
 {
 	char ttl[24], clock[24], kept[24];
 
 	ask(lock, i, SCRIPT(acquire_lua), true,
-	    (const char *[]){number(ttl, lock->ttl),
-			     number(clock, clock_wall_ms()), description,
-			     number(kept, kept_fence)},
+	    (const char *[]){number(ttl, lock->ttl), number(clock, lock->clock),
+			     lock->description.data, number(kept, kept_fence)},
 	    4);
 }
 

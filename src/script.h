@@ -15,8 +15,7 @@
 struct argument script_record_name(struct argument key);
 
 /* A new grant, or, with the fence that it had, one that is put back. */
-void script_acquire(struct lock *lock, size_t server, const char *description,
-		    int64_t kept_fence);
+void script_acquire(struct lock *lock, size_t server, int64_t kept_fence);
 void script_extend(struct lock *lock, size_t server);
 void script_raise(struct lock *lock, size_t server);
 

@@ -66,21 +66,20 @@ static void *run(void *argument)
 
 	while (lock_idle(lock, deadline_earlier(next, end)) !=
 	       GATHER_INTERRUPTED) {
+		struct deadline round = deadline_in(lock->quorum->timeout);
+		struct error latest = {0};
 		enum lock_result result;
 
 		if (deadline_passed(end)) {
 			lose_by_silence(watchdog, &error, lock->started);
 			break;
 		}
-		result = lock_extend(
-			lock,
-			deadline_earlier(end,
-					 deadline_in(lock->quorum->timeout)),
-			&error);
+		result = lock_extend(lock, deadline_earlier(end, round),
+				     &latest);
 		if (result == LOCK_INTERRUPTED)
 			break;
 		if (result == LOCK_NOT_HELD) {
-			lose(watchdog, &error);
+			lose(watchdog, &latest);
 			break;
 		}
 		if (result == LOCK_OK && !deadline_passed(end)) {
@@ -90,10 +89,13 @@ static void *run(void *argument)
 			note_renewal(watchdog);
 			continue;
 		}
+		log_step("not renewed: %s", latest.text);
+		/* a round that was cut short tells less than the one before */
+		if (failures == 0 || round.at <= end.at)
+			error = latest;
 		quorum_renew_silent(lock->quorum);
 		next = failures++ == 0 ? deadline_in(0)
 				       : deadline_in(lock->ttl / 10);
-		log_step("not renewed: %s", error.text);
 	}
 	return NULL;
 }
