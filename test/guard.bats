@@ -41,7 +41,7 @@ session_of() {
 
 # is_guard PID
 is_guard() {
-	[[ $(cat "/proc/$1/comm" 2>/dev/null) == lease-guard ]]
+	is_alive "$1" && [[ $(cat "/proc/$1/comm" 2>/dev/null) == lease-guard ]]
 }
 
 @test "redlock killed: the command's group is dead before anybody else gets the key" {
@@ -272,6 +272,61 @@ in_the_net() {
 	key_free 0
 	wait_until "! is_guard $guard" 5
 	sleep 2.2 # past what would have been the end of the lease
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+}
+
+# lose: the lock of `run` goes to somebody else's value.
+lose() {
+	rcli 0 SET "$KEY" other >/dev/null
+}
+
+@test "a lost lock: what the command has left in its group is dead before the run ends" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" sh -c '
+		"$STAMP" -t "$0/stamps" & until [ -e "$0/go" ]; do sleep 0.01; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*another's: COMMAND is stopped"
+	run ! is_beating "$TMP/stamps"
+	[[ $(rcli 0 GET "$KEY") == other ]]
+}
+
+@test "a lost lock: a nested run's command, in a group of its own, is dead before the run ends" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" \
+		"$REDLOCK" run -t 600s "$KEY-inner" "$STAMP" -t -c 1 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	run ! is_beating "$TMP/stamps"
+}
+
+@test "a lost lock: redlock killed as well, a nested run's command is dead all the same" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" \
+		"$REDLOCK" run -t 600s "$KEY-inner" "$STAMP" -t -c 1 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	kill -KILL "$(pid run)"
+	wait_until 'key_free 0'
+	run ! is_beating "$TMP/stamps"
+}
+
+@test "a lost lock: a daemon that the command has started lives on" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" sh -c '
+		(setsid "$STAMP" -u "$0/end" "$0/stamps" >/dev/null 2>&1 &)
+		until [ -e "$0/go" ]; do sleep 0.01; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
 	is_beating "$TMP/stamps"
 	touch "$TMP/end"
 }

@@ -78,8 +78,10 @@ pid() {
 	echo "${spawned[$1]}"
 }
 
+# is_alive PID: it runs; a zombie that init has not yet reaped does not.
 is_alive() {
-	kill -0 "$1" 2>/dev/null
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) && [[ $stat != *') '[ZX]' '* ]]
 }
 
 is_running() {

@@ -255,6 +255,17 @@ somebody() {
 	expect 0
 }
 
+@test "a redis-server program that ends at once is said so, at once" {
+	mkdir "$TMP/bin"
+	printf '#!/bin/sh\nexit 1\n' >"$TMP/bin/redis-server"
+	chmod +x "$TMP/bin/redis-server"
+	local started
+	started=$(now_ms)
+	PATH=$TMP/bin:$PATH redlock run -S local: "$KEY" true
+	expect 69 '' "redlock: local:: the redis-server has ended at once: see .*/redis.log"
+	(($(now_ms) - started < 9000)) # it would be waited for ten seconds
+}
+
 @test "a path that is too long for a socket is refused" {
 	local long
 	long=$SET/$(repeat x 100)
