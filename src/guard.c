@@ -31,6 +31,7 @@ struct duty {
 	struct tree tree;
 	bool orphaned;  /* redlock is dead */
 	bool dismissed; /* COMMAND has exited */
+	size_t alive;   /* how many of the tree were, when looked at last */
 	bool fired;
 };
 
@@ -63,13 +64,17 @@ static void act(struct duty *duty)
 {
 	if (duty->tree.command == 0)
 		return;
-	if (!duty->fired && deadline_passed(duty->times.term))
+	if (!duty->fired && deadline_passed(duty->times.term)) {
+		duty->alive = tree_signal(&duty->tree, 0);
 		fire(duty);
-	if (duty->fired && duty->kill && deadline_passed(duty->times.kill)) {
-		/* the group at one moment, then the rest; and again, as one
-		 * may just have been forked */
-		tree_signal_group(&duty->tree, SIGKILL);
-		tree_signal(&duty->tree, SIGKILL);
+	} else if (duty->fired && duty->kill) {
+		bool due = deadline_passed(duty->times.kill);
+
+		/* all are found before the first is hit; the group at one
+		 * moment, as one may just be forking; and soon again */
+		duty->alive = tree_signal(&duty->tree, due ? SIGKILL : 0);
+		if (due)
+			tree_signal_group(&duty->tree, SIGKILL);
 	}
 }
 
@@ -78,8 +83,7 @@ static bool is_over(const struct duty *duty)
 {
 	if (!duty->dismissed && !duty->orphaned)
 		return false;
-	return !duty->fired || !duty->kill ||
-	       tree_signal(&duty->tree, 0) == 0 ||
+	return !duty->fired || !duty->kill || duty->alive == 0 ||
 	       deadline_passed(duty->times.end);
 }
 
@@ -115,13 +119,8 @@ static void take_orphaned(struct duty *duty)
 
 static struct deadline next_act(const struct duty *duty)
 {
-	bool alone = duty->orphaned || duty->dismissed;
-
-	if (duty->fired && duty->kill &&
-	    (alone || deadline_passed(duty->times.kill)))
-		return deadline_in(LOOK_AGAIN);
 	if (duty->fired)
-		return duty->kill ? duty->times.kill : deadline_never();
+		return duty->kill ? deadline_in(LOOK_AGAIN) : deadline_never();
 	return duty->tree.command != 0 ? duty->times.term : deadline_never();
 }
 

@@ -12,6 +12,7 @@
 
 struct process {
 	pid_t pid, parent, group;
+	unsigned long long started; /* tells it from a later one of its pid */
 	bool alive, ours;
 };
 
@@ -46,10 +47,12 @@ static bool carries(pid_t pid, const char *token)
 	return found;
 }
 
-/* "PID (NAME) STATE PPID PGRP ..."; a NAME may hold anything, also ") ". */
+/* "PID (NAME) STATE PPID PGRP ... STARTTIME ..." (the 22nd); a NAME may hold
+ * anything, also ") ". */
 static bool read_process(struct process *process, pid_t pid)
 {
 	char path[32], text[512];
+	unsigned long long started;
 	long parent, group;
 	const char *end;
 	ssize_t size;
@@ -69,13 +72,17 @@ static bool read_process(struct process *process, pid_t pid)
 	if (end == NULL)
 		return false;
 	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
-	found = sscanf(end + 1, " %c %ld %ld", &state, &parent, &group);
-	if (found != 3)
+	found = sscanf(end + 1,
+		       " %c %ld %ld %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
+		       "%*d %*d %*d %*d %*d %*d %llu",
+		       &state, &parent, &group, &started);
+	if (found != 4)
 		return false;
 	*process = (struct process){
 		.pid = pid,
 		.parent = (pid_t)parent,
 		.group = (pid_t)group,
+		.started = started,
 		.alive = state != 'Z' && state != 'X',
 	};
 	return true;
@@ -107,10 +114,19 @@ static void read_all(struct processes *all)
 		closedir(directory);
 }
 
+static bool is_known(const struct tree *tree, const struct process *process)
+{
+	for (size_t i = 0; i < tree->known_count; i++)
+		if (tree->known[i].pid == process->pid &&
+		    tree->known[i].started == process->started)
+			return true;
+	return false;
+}
+
 static bool is_root(const struct tree *tree, const struct process *process,
 		    pid_t shared)
 {
-	if (process->pid == tree->command)
+	if (process->pid == tree->command || is_known(tree, process))
 		return true;
 	if (tree->own_group)
 		return process->group == tree->command;
@@ -148,27 +164,34 @@ static void find_ours(const struct tree *tree, struct processes *all)
 	}
 }
 
-size_t tree_signal(const struct tree *tree, int number)
+/* Keeps of all processes those that are ours and alive. */
+static void remember(struct tree *tree, struct processes *all)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].ours && all->list[i].alive)
+			all->list[count++] = all->list[i];
+	free(tree->known);
+	tree->known = all->list;
+	tree->known_count = count;
+}
+
+size_t tree_signal(struct tree *tree, int number)
 {
 	struct processes all = {0};
-	size_t count = 0;
 
 	if (tree->command == 0)
 		return 0;
 	read_all(&all);
 	find_ours(tree, &all);
-	for (size_t i = 0; i < all.count; i++) {
-		if (!all.list[i].ours || !all.list[i].alive)
-			continue;
-		count++;
-		if (number != 0)
-			kill(all.list[i].pid, number);
-	}
-	free(all.list);
-	return count;
+	remember(tree, &all);
+	for (size_t i = 0; number != 0 && i < tree->known_count; i++)
+		kill(tree->known[i].pid, number);
+	return tree->known_count;
 }
 
-void tree_signal_group(const struct tree *tree, int number)
+void tree_signal_group(struct tree *tree, int number)
 {
 	if (tree->command == 0)
 		return;

@@ -4,6 +4,10 @@
  * redlock gives its own COMMAND one). Not those that have left it for good: a
  * daemon has neither its group nor its parents.
  *
+ * A process whose parent ends is adopted by another, and nothing shows any more
+ * where it came from. So those that were found once are remembered, by pid and
+ * start time, and all are found before the first of them is signalled.
+ *
  * In the foreground of a terminal COMMAND shares its group with redlock and
  * the rest of the pipeline. There the group's members count that carry the
  * lock's token in their environment, as all that COMMAND starts do.
@@ -20,13 +24,15 @@ struct tree {
 	pid_t command;  /* 0: not known yet */
 	bool own_group; /* command leads it */
 	const char *token;
+	struct process *known; /* those that were alive when looked at last */
+	size_t known_count;
 };
 
-/* Sends number (0 for none) to every process that is alive; how many are. */
-size_t tree_signal(const struct tree *tree, int number);
+/* Looks who is alive and sends them number (0: nothing); how many they are. */
+size_t tree_signal(struct tree *tree, int number);
 
 /* Sends number to COMMAND's group, at one moment; where the group is shared,
  * as tree_signal. */
-void tree_signal_group(const struct tree *tree, int number);
+void tree_signal_group(struct tree *tree, int number);
 
 #endif
