@@ -241,7 +241,12 @@ closing() {
 
 # signal_state COMMAND...: the mask and the dispositions that a COMMAND finds.
 signal_state() {
-	timeout -k 1 20 "$@" grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status
+	local name mask
+	timeout -k 1 20 "$@" grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status |
+		while read -r name mask; do
+			# without the two that belong to the C library's threads
+			printf '%s %016x\n' "$name" $((0x$mask & ~0x180000000))
+		done
 }
 
 @test "COMMAND has the signal mask and dispositions that redlock was started with" {
@@ -249,7 +254,10 @@ signal_state() {
 	while read -ra words; do
 		without=$(signal_state env --default-signal "${words[@]}")
 		with=$(signal_state env --default-signal "${words[@]}" "$REDLOCK" run "$KEY")
-		[[ $with == "$without" ]]
+		[[ $with == "$without" ]] || {
+			printf '%s: not\n%s\nbut\n%s\n' "${words[*]}" "$without" "$with"
+			return 1
+		}
 	done <<-'ROWS'
 		env
 		env --ignore-signal=HUP
