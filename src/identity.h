@@ -13,7 +13,7 @@
 struct identity {
 	bool known;
 	char run_id[41];
-	int64_t started; /* by our clock (ms): not before this */
+	int64_t started; /* ms by our clock: it was up by then */
 	bool durable;    /* appends to a file, synced at every write */
 };
 

@@ -3,9 +3,9 @@
  * resolver is dead, so a name is looked up by a thread of its own that can be
  * left behind. Numeric addresses need neither thread nor look-up.
  *
- *	struct resolve *lookup = resolve_start(host, port, &error_text);
+ *	struct resolve *lookup = resolve_start(host, port);
  *	... poll resolve_fd(lookup) for POLLIN ...
- *	resolve_finish(lookup, &addresses)
+ *	why = resolve_finish(lookup, &addresses);
  *
  * The thread blocks all signals. A look-up that is abandoned frees itself.
  */

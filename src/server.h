@@ -17,7 +17,8 @@
  * connection, which is kept while an answer is due (server_renew tells when it
  * may be replaced). What was never sent can be taken back (server_withdraw).
  *
- * hiredis is included by server.c only. Not thread-safe: one thread at a time.
+ * hiredis is included by server.c and reply.c only. Not thread-safe: one thread
+ * at a time.
  */
 #ifndef SERVER_H
 #define SERVER_H
