@@ -91,8 +91,7 @@ void ballot_reject(struct lock *lock, size_t i)
 
 	lock->vote[i] = VOTE_FAILED;
 	snprintf(server->why, sizeof(server->why),
-		 "an answer that makes no "
-		 "sense");
+		 "an answer that makes no sense");
 	server->why_code = EXIT_UNREACHED;
 	server->why_passing = true;
 	server->why_spoken = true;
@@ -193,12 +192,12 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 	const char *between = ": ";
 	char text[160];
 
-	for (size_t i = 0; i < count; i++)
-		failed += has_failed(lock, i);
 	if (lock->alias) {
 		*error = lock->alias_error;
 		return;
 	}
+	for (size_t i = 0; i < count; i++)
+		failed += has_failed(lock, i);
 	error_set(error, EXIT_UNREACHED, "%s", "");
 	classify(lock, error);
 	if (count == 1) {

@@ -30,8 +30,10 @@ static void become(const struct child *child, char *const command[],
 	if (child->own_group)
 		setpgid(0, 0);
 	guard_announce(guard, getpid(), child->own_group);
-	signals_reset();
+	/* while the guard's SIGTERM is still blocked, or it would end us
+	 * before we can say that COMMAND was not started */
 	if (!deadline_passed(latest)) {
+		signals_reset();
 		execvp(command[0], command);
 		cause = errno;
 	}

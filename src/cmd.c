@@ -90,7 +90,8 @@ static void give_back(struct session *session)
 struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 {
 	const struct settings *settings = session->settings;
-	struct taken taken = {.held = false};
+	/* should nothing below say how it went, it has not gone well */
+	struct taken taken = {.status = EXIT_BUG, .outcome = "error"};
 	int64_t start = clock_ms();
 	struct busy busy;
 	struct error error;

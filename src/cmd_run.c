@@ -200,8 +200,8 @@ static void release(struct run *run)
 	run->session.quorum.interrupt = -1; /* COMMAND is over: no way back */
 	result = lock_release(lock, deadline_in(run->session.quorum.timeout),
 			      &error);
-	if (run->lost)
-		return; /* said already */
+	if (run->lost || run->cause == ETIME)
+		return; /* that has a line of its own */
 	if (result == LOCK_NOT_HELD)
 		log_error("%s: the lock was gone before COMMAND ended: %s",
 			  run->settings->key, error.text);
@@ -221,11 +221,17 @@ static void release(struct run *run)
  */
 static void finish(struct run *run)
 {
+	bool stopped;
+
 	guard_goodbye(&run->guard);
 	if (run->child.pid > 0)
 		watchdog_stop(&run->watchdog);
-	note_lost(run);
-	if (guard_wait(&run->guard) && !run->lost) {
+	stopped = guard_wait(&run->guard);
+	/* a loss that was noticed when COMMAND had ended by itself has not
+	 * stopped it: the release will tell of it */
+	if (stopped || run->settings->on_lost == ON_LOST_WARN)
+		note_lost(run);
+	if (stopped && !run->lost && run->child.pid > 0) {
 		run->lost = true;
 		log_error("%s: lock lost: not renewed in time: COMMAND was "
 			  "stopped",
@@ -244,7 +250,7 @@ static int complain_start(const struct run *run)
 		log_error("%s: the lease was over before COMMAND could be "
 			  "started",
 			  run->settings->key);
-		return EXIT_LOST;
+		return EXIT_UNREACHED; /* 76 would say that it has run */
 	}
 	log_error("%s: cannot run '%s': %s", run->settings->key,
 		  run->command[0], strerror(run->cause));

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log.h"
 
@@ -16,7 +17,7 @@ void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		.interrupt = -1,
 	};
 	if (quorum->servers == NULL)
-		abort();
+		_exit(EXIT_SYSTEM);
 	quorum->count = count;
 	for (size_t i = 0; i < count; i++)
 		server_init(&quorum->servers[i], &urls[i],

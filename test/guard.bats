@@ -331,6 +331,20 @@ lose() {
 	touch "$TMP/end"
 }
 
+@test "a lease that is over before the command is started: 69, not started, nothing left" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 1
+	# the second process that redlock makes is the command's
+	ASAN_OPTIONS=detect_leaks=0 run --separate-stderr timeout -k 1 60 strace -qq -o /dev/null \
+		-e trace=clone -e inject=clone:delay_enter=2500000:when=2 \
+		"$REDLOCK" run -t 2s --status-fd 1 "$KEY" touch "$TMP/ran"
+	expect 69 '\{"outcome":"not-started","child_exit":null,.*' \
+		"redlock: $KEY: the lease was over before COMMAND could be started"
+	[[ ! -e $TMP/ran ]]
+	key_free 0
+}
+
 @test "a guard that was killed is replaced, and the new one keeps the promise" {
 	local guard
 	servers_start 1
