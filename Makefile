@@ -17,7 +17,8 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c \
 	server.c reply.c identity.c stream.c \
 	resolve.c local.c config.c arguments.c options.c url.c duration.c deadline.c token.c record.c \
 	output.c log.c error.c signals.c suggest.c
-SCRIPTS = acquire extend release raise
+# each is the parts of src/lua/ that it is made of, and is named by the last one
+SCRIPTS = common+settle+acquire common+extend common+settle+release common+raise
 
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c))
@@ -53,13 +54,14 @@ $(BUILD)/%.o: src/%.c $(BUILD)/scripts.h | $(BUILD)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # src/lua/*.lua as C strings, without their comments
-$(BUILD)/scripts.h: $(SCRIPTS:%=src/lua/%.lua) Makefile | $(BUILD)
+$(BUILD)/scripts.h: $(wildcard src/lua/*.lua) Makefile | $(BUILD)
 	$(call say,LUA)
 	$(Q)for script in $(SCRIPTS); do \
-		echo "static const char $${script}_lua[] ="; \
-		sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' -e 's/\\/\\\\/g' \
-			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/' \
-			src/lua/$$script.lua; \
+		echo "static const char $${script##*+}_lua[] ="; \
+		echo $$script.lua | sed -e 's|^|src/lua/|' -e 's|+|.lua src/lua/|g' | \
+		xargs cat | sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' \
+			-e 's/ -- .*//' -e 's/\\/\\\\/g' \
+			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/'; \
 		echo "	;"; \
 	done > $@.new && mv $@.new $@
 

@@ -82,7 +82,7 @@ static void give_back(struct session *session)
 	struct error error;
 
 	session->quorum.interrupt = -1;
-	if (lock_release(&session->lock, deadline_in(session->quorum.timeout),
+	if (lock_release(&session->lock, 0, deadline_in(session->quorum.timeout),
 			 &error) != LOCK_OK)
 		cmd_complain(session, &error);
 }

@@ -60,7 +60,7 @@ static int give_back(struct session *session)
 	error_system(&error, "the token cannot be written, so the lock is "
 			     "given back");
 	session->quorum.interrupt = -1;
-	lock_release(&session->lock, deadline_in(session->quorum.timeout),
+	lock_release(&session->lock, 0, deadline_in(session->quorum.timeout),
 		     &ignored);
 	cmd_complain(session, &error);
 	return error.code;

@@ -10,7 +10,7 @@ int cmd_release(struct settings *settings)
 
 	if (status != 0)
 		return status;
-	result = lock_release(&session.lock, deadline_in(settings->timeout),
+	result = lock_release(&session.lock, 0, deadline_in(settings->timeout),
 			      &error);
 	if (result == LOCK_OK)
 		log_step("%s: released", settings->key);

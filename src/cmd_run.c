@@ -198,7 +198,7 @@ static void release(struct run *run)
 	enum lock_result result;
 
 	run->session.quorum.interrupt = -1; /* COMMAND is over: no way back */
-	result = lock_release(lock, deadline_in(run->session.quorum.timeout),
+	result = lock_release(lock, 0, deadline_in(run->session.quorum.timeout),
 			      &error);
 	if (run->lost || run->cause == ETIME)
 		return; /* that has a line of its own */

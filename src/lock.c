@@ -25,11 +25,16 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 		.quarantine = quarantine,
 	};
 	lock->record = script_record_name(lock->key);
+	lock->queue = script_name(lock->record, ":queue");
+	lock->wishes = script_name(lock->record, ":wishes");
+	lock->hold[0] = '-';
 }
 
 void lock_release_memory(struct lock *lock)
 {
 	free((char *)lock->record.data);
+	free((char *)lock->queue.data);
+	free((char *)lock->wishes.data);
 	buffer_release(&lock->description);
 	*lock = (struct lock){0};
 }
@@ -77,7 +82,7 @@ static void heal(struct lock *lock, size_t i)
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->quorum->servers[i].url.name);
-	script_acquire(lock, i, lock->fence);
+	script_put_back(lock, i);
 	quorum_forget(lock->quorum, i);
 }
 
@@ -149,15 +154,15 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 		lock->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
 }
 
-enum lock_result lock_release(struct lock *lock, struct deadline until,
-			      struct error *error)
+enum lock_result lock_release(struct lock *lock, int64_t linger,
+			      struct deadline until, struct error *error)
 {
 	struct hearing hearing = {.lock = lock};
 	struct judge judge = {&hearing, on_release, ballot_decided};
 
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++)
-		script_release(lock, i);
+		script_release(lock, i, linger);
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
 	if (ballot_has_quorum(lock) && !lock->alias)

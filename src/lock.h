@@ -1,5 +1,5 @@
 /*
- * The lock protocol (redlock-protocol(7)): an exclusive lock on M servers.
+ * The lock protocol (redlock-protocol(7)): a lock on M servers.
  *
  * Why two holders cannot believe in one key, as long as clocks run at nearly
  * one rate:
@@ -34,6 +34,14 @@
 #include "record.h"
 #include "token.h"
 
+enum kind {
+	KIND_EXCLUSIVE, /* one holder */
+	KIND_REENTRANT, /* one owner, that may hold it more than once */
+	KIND_SHARED,    /* any number */
+	KIND_PERMITS,   /* up to lock->permits */
+	KIND_NONE,      /* takes nothing, but waits for its turn */
+};
+
 #define KEY_LONGEST 4096                 /* bytes */
 #define FENCE_LARGEST (INT64_C(1) << 53) /* Lua counts in doubles */
 
@@ -48,16 +56,24 @@ enum vote {
 
 struct lock {
 	struct quorum *quorum;
-	struct argument key, record; /* record is owned */
-	int64_t ttl;                 /* ms */
-	int64_t quarantine;          /* ms; 0 for none */
-	struct buffer description;   /* owned */
+	struct argument key;
+	struct argument record, queue, wishes; /* owned */
+	int64_t ttl;                           /* ms */
+	int64_t quarantine;                    /* ms; 0 for none */
+	enum kind kind;
+	int64_t permits;           /* KIND_PERMITS */
+	struct buffer description; /* owned */
 	char token[TOKEN_LONGEST + 1];
+	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
+				    * "-", or '*' and a number for any */
+	const char *owner;         /* KIND_REENTRANT: the token to use, or NULL */
+	const char *ancestor; /* who is above us and may hold KEY, or NULL */
 	int64_t clock; /* ms since 1970, one for all servers */
 	int64_t fence;
 	int64_t acquired;            /* when the lock was granted */
 	int64_t started;             /* when the last good round began */
 	struct deadline valid;       /* end of validity */
+	struct deadline renew;       /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
 	bool renewed; /* the last round was a good renewal */
@@ -111,8 +127,9 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
  */
 enum gathered lock_idle(struct lock *lock, struct deadline until);
 
-/* Gives lock->token's lock back on every server. NOT_HELD: it was not held. */
-enum lock_result lock_release(struct lock *lock, struct deadline until,
-			      struct error *error);
+/* Gives lock->token's lock back on every server, where linger (ms) is over from
+ * now. NOT_HELD: it was not held. */
+enum lock_result lock_release(struct lock *lock, int64_t linger,
+			      struct deadline until, struct error *error);
 
 #endif

@@ -151,7 +151,7 @@ static void roll_back(struct hearing *hearing)
 		if (lock->vote[i] == VOTE_HELD)
 			continue;
 		if (hearing->awaited[i] || server_is_up(&quorum->servers[i]))
-			script_release(lock, i);
+			script_release(lock, i, 0);
 		else
 			server_withdraw(&quorum->servers[i]);
 	}
@@ -182,7 +182,7 @@ static enum lock_result take(struct hearing *hearing, struct deadline until,
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++) {
 		lock->fences[i] = 0;
-		script_acquire(lock, i, 0);
+		script_acquire(lock, i);
 	}
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;

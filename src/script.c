@@ -13,6 +13,12 @@ struct script {
 
 #define SCRIPT(text) ((struct script){text, sizeof(text) - 1})
 
+static const char *const kind_names[] = {
+	[KIND_EXCLUSIVE] = "string", [KIND_REENTRANT] = "hash",
+	[KIND_SHARED] = "zset",      [KIND_PERMITS] = "zset",
+	[KIND_NONE] = "none",
+};
+
 struct argument script_record_name(struct argument key)
 {
 	const char *end = key.data + key.length;
@@ -26,7 +32,19 @@ struct argument script_record_name(struct argument key)
 	buffer_append(&name, "{", tagged ? 0 : 1);
 	buffer_append(&name, key.data, key.length);
 	buffer_append(&name, "}", tagged ? 0 : 1);
-	buffer_print(&name, ":redlock");
+	/* "{x}" must not share the record of "x" */
+	buffer_print(&name, tagged && open == key.data && end[-1] == '}'
+				    ? "::redlock"
+				    : ":redlock");
+	return (struct argument){name.data, name.length};
+}
+
+struct argument script_name(struct argument record, const char *suffix)
+{
+	struct buffer name = {0};
+
+	buffer_append(&name, record.data, record.length);
+	buffer_print(&name, "%s", suffix);
 	return (struct argument){name.data, name.length};
 }
 
@@ -40,16 +58,18 @@ static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
 	struct argument arguments[ARGUMENTS_MAX] = {
 		{"EVAL", 4},
 		{script.text, script.length},
-		{"2", 1},
+		{"4", 1},
 		lock->key,
 		lock->record,
+		lock->queue,
+		lock->wishes,
 		{db, (size_t)digits},
 		{lock->token, strlen(lock->token)},
 	};
 
 	for (size_t k = 0; k < count; k++)
-		arguments[7 + k] = (struct argument){more[k], strlen(more[k])};
-	quorum_ask(lock->quorum, i, sticky, arguments, 7 + count);
+		arguments[9 + k] = (struct argument){more[k], strlen(more[k])};
+	quorum_ask(lock->quorum, i, sticky, arguments, 9 + count);
 }
 
 static const char *number(char text[24], int64_t value)
@@ -58,28 +78,61 @@ static const char *number(char text[24], int64_t value)
 	return text;
 }
 
-void script_acquire(struct lock *lock, size_t i, int64_t kept_fence)
+/* request: 0 for one that does not queue. */
+static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
+		    uint64_t request, int64_t waited)
 {
-	char ttl[24], clock[24], kept[24];
+	char ttl[24], clock[24], kept[24], permits[24], nth[24], since[24];
+	const char *more[] = {
+		number(ttl, lock->ttl),
+		number(clock, lock->clock),
+		lock->description.data,
+		number(kept, kept_fence),
+		kind_names[lock->kind],
+		number(permits, lock->permits),
+		lock->hold,
+		number(nth, (int64_t)request),
+		request > 0 ? "1" : "0",
+		number(since, waited),
+		lock->ancestor != NULL ? lock->ancestor : "",
+	};
 
-	ask(lock, i, SCRIPT(acquire_lua), true,
-	    (const char *[]){number(ttl, lock->ttl), number(clock, lock->clock),
-			     lock->description.data, number(kept, kept_fence)},
-	    4);
+	ask(lock, i, SCRIPT(acquire_lua), true, more,
+	    sizeof(more) / sizeof(more[0]));
+}
+
+void script_acquire(struct lock *lock, size_t i)
+{
+	acquire(lock, i, 0, 0, 0);
+}
+
+void script_queue(struct lock *lock, size_t i, uint64_t request, int64_t waited)
+{
+	acquire(lock, i, 0, request, waited);
+}
+
+void script_put_back(struct lock *lock, size_t i)
+{
+	acquire(lock, i, lock->fence, 0, 0);
 }
 
 void script_extend(struct lock *lock, size_t i)
 {
 	char ttl[24];
+	/* whoever has only the token knows no hold of its own */
+	const char *hold = lock->hold[0] == '*' ? "-" : lock->hold;
 
 	ask(lock, i, SCRIPT(extend_lua), false,
-	    (const char *[]){number(ttl, lock->ttl)}, 1);
+	    (const char *[]){number(ttl, lock->ttl), hold}, 2);
 }
 
-void script_release(struct lock *lock, size_t i)
+void script_release(struct lock *lock, size_t i, int64_t linger)
 {
+	char ms[24];
+
 	server_withdraw(&lock->quorum->servers[i]);
-	ask(lock, i, SCRIPT(release_lua), false, NULL, 0);
+	ask(lock, i, SCRIPT(release_lua), false,
+	    (const char *[]){lock->hold, number(ms, linger)}, 2);
 }
 
 void script_raise(struct lock *lock, size_t i)

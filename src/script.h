@@ -1,25 +1,40 @@
 /*
  * The protocol's requests: one Lua script each (lua/), sent with EVAL to one
- * server, with the database, KEY, its record and the lock's token.
+ * server, with the database, KEY, what belongs to it, and the lock's token.
  *
  * EVAL, not EVALSHA: a short-lived process would pay a round trip for a server
- * that has not seen the script, to save a kilobyte.
+ * that has not seen the script, to save a few kilobytes.
  */
 #ifndef SCRIPT_H
 #define SCRIPT_H
 
 #include "lock.h"
 
-/* "{KEY}:redlock", in KEY's cluster slot; a KEY that has a hash tag of its own
- * is its own prefix. The caller frees the data. */
+/*
+ * The names of what belongs to KEY, all in its cluster slot: the record is
+ * "{KEY}:redlock"; a KEY that has a hash tag of its own is its own prefix. The
+ * caller frees the data.
+ */
 struct argument script_record_name(struct argument key);
 
-/* A new grant, or, with the fence that it had, one that is put back. */
-void script_acquire(struct lock *lock, size_t server, int64_t kept_fence);
+/* What comes behind the record's name. */
+struct argument script_name(struct argument record, const char *suffix);
+
+/* One attempt, that leaves no place in the queue. */
+void script_acquire(struct lock *lock, size_t server);
+
+/* An attempt that stays in the queue, by its number; waited in ms. */
+void script_queue(struct lock *lock, size_t server, uint64_t request,
+		  int64_t waited);
+
+/* One that is put back, with the lock's fence, whoever is queueing. */
+void script_put_back(struct lock *lock, size_t server);
+
 void script_extend(struct lock *lock, size_t server);
 void script_raise(struct lock *lock, size_t server);
 
-/* An acquire that has not been sent yet is then never sent. */
-void script_release(struct lock *lock, size_t server);
+/* An acquire that has not been sent yet is then never sent. linger: ms for
+ * which KEY stays taken. */
+void script_release(struct lock *lock, size_t server, int64_t linger);
 
 #endif

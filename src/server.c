@@ -76,8 +76,8 @@ static void owe(struct server *server, struct owed owed)
 static int format_command(struct buffer *to, const struct argument *arguments,
 			  size_t count)
 {
-	const char *data[16];
-	size_t length[16];
+	const char *data[ARGUMENTS_MAX];
+	size_t length[ARGUMENTS_MAX];
 	char *command;
 	int size;
 

@@ -32,7 +32,7 @@
 #include "stream.h"
 #include "url.h"
 
-#define ARGUMENTS_MAX 12 /* of a command */
+#define ARGUMENTS_MAX 24 /* of a command */
 #define OWED_MAX 32      /* replies a connection may owe before it is dropped */
 
 struct argument {

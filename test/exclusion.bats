@@ -146,7 +146,7 @@ contend() {
 		expect 0 '[0-9a-f]{32}'
 		[[ $(rcli 0 GET "$name") == "$output" ]]
 		[[ $(rcli 0 TYPE "$(record_of "$name")") == hash ]]
-		[[ $(rcli 0 HEXISTS "$(record_of "$name")" "$output") == 1 ]]
+		[[ $(rcli 0 HEXISTS "$(record_of "$name")" "holder:$output") == 1 ]]
 		# nothing else beside the key
 		[[ $(rcli 0 KEYS "*${name//[\{\}]/?}*" | sort) == \
 			"$(printf '%s\n' "$name" "$(record_of "$name")" | sort)" ]]

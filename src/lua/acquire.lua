@@ -1,48 +1,63 @@
 -- Takes KEY for a token, or says who has it.
--- KEYS: KEY, its record
--- ARGV: database, token, ttl (ms), clock (ms), description, fence to keep (0: none)
--- returns {1, fence}, or {0, ttl left (ms; -1 for ever), held for (ms; -1 unknown), description}
-local key, record = KEYS[1], KEYS[2]
-local database, token, ttl, clock, description, kept = unpack(ARGV)
-if database ~= '0' then
-  redis.call('select', database)
-end
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits, hold,
+--       request, wait (1: stay in the queue), waited (ms), ancestor's token
+-- returns {1, fence}, or {0, ttl left (ms; -1 for ever, -2 nobody holds it),
+--         held for (ms; -1 unknown), description, place in the queue (-1: none),
+--         1 where the ancestor holds it, the holder's mark}
+local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
+  unpack(ARGV, 3)
+local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
+  kept = tonumber(kept), kind = kind, permits = tonumber(permits), hold = hold}
 
-local kind = redis.call('type', key).ok
-local owner = kind == 'string' and redis.call('getrange', key, 0, 256)
-if kind ~= 'none' and owner ~= token then
-  local text = owner and redis.pcall('hget', record, owner)
-  text = type(text) == 'string' and text:sub(1, 1024) or ''
-  local since = tonumber(text:match('^since=(%d+)'))
-  return {0, redis.call('pttl', key), since and math.max(now - since, 0) or -1, text}
-end
-
--- A fence is a whole number that a double can hold: past it counting would stand still.
-local stored = redis.call('hget', record, 'fence')
-local fence = tonumber(stored or 0)
-if not fence or fence < 0 or fence >= 2^53 - 1 or fence % 1 ~= 0 then
+if not stored_fence() then
   return redis.error_reply('WRONGTYPE the record holds no fence')
 end
-if tonumber(kept) > 0 then
-  fence = math.max(fence, tonumber(kept))
-elseif fence == 0 then
-  fence = math.min(tonumber(clock), now + 86400000)
-elseif not owner then
-  fence = fence + 1
-end
-if not description:find('^since=') then
-  description = string.format('since=%.0f\n', now) .. description
+drop_expired()
+local in_use = kind_of_key()
+if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key() ~= wish.permits then
+  return redis.error_reply(string.format('PERMITS KEY is held with %s now, not with %s',
+    permits_of_key() == 0 and '-s' or '-P ' .. permits_of_key(),
+    wish.permits == 0 and '-s' or '-P ' .. permits))
 end
 
--- The record first and KEY last: a refusal on the way leaves nothing held.
-redis.call('hset', record, 'fence', string.format('%.0f', fence), token, description)
-for _, field in ipairs(redis.call('hkeys', record)) do
-  if field ~= 'fence' and field ~= token then
-    redis.call('hdel', record, field)
+-- One that has it is told so again; one that lost it here, and kept it elsewhere, gets it back.
+if (in_use == kind and holds(token) > 0) or (wish.kept > 0 and fits(token, wish)) then
+  leave_queue(token)
+  return {1, grant(token, wish, wish.ttl)}
+end
+
+local place = -1
+if redis.call('exists', queue) == 0 and fits(token, wish) then
+  return {1, grant(token, wish, wish.ttl)}
+elseif wish.kept == 0 and (wait == '1' or redis.call('exists', queue) == 1) then
+  redis.call('zadd', queue, 'nx', now - waited, token)
+  redis.call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request}, ' ')
+    .. '\n' .. description)
+  redis.call('pexpire', queue, 60000)
+  redis.call('pexpire', wishes, 60000)
+  local fence = settle(token)
+  if fence then
+    return {1, fence}
+  end
+  place = redis.call('zrank', queue, token) or -1
+end
+if wait ~= '1' then
+  leave_queue(token)
+end
+
+local left, holder = redis.call('pttl', key)
+in_use = kind_of_key()
+if in_use == 'string' then
+  holder = redis.call('getrange', key, 0, 256)
+elseif in_use == 'hash' and redis.call('hlen', key) == 1 then
+  holder = redis.call('hkeys', key)[1]
+elseif in_use == 'zset' and permits_of_key() then
+  local first = redis.call('zrange', key, 0, 0, 'withscores')
+  holder = first[1]
+  if kind == 'zset' and left >= 0 then
+    left = math.max(first[2] - now, 0)
   end
 end
-redis.call('pexpire', record, ttl + 604800000)
-redis.call('set', key, token, 'px', ttl)
-return {1, fence}
+local text, held_for = describe(holder)
+return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0,
+  holder and holder:sub(1, 16) or ''}

@@ -1,25 +1,23 @@
 -- Gives the owner's lease a new ttl.
--- KEYS: KEY, its record
--- ARGV: database, token, ttl (ms)
+-- ARGV: ttl (ms), hold
 -- returns {1, fence, description} kept, {0} another's, {-1} gone
-local key, record = KEYS[1], KEYS[2]
-local database, token, ttl = unpack(ARGV)
-if database ~= '0' then
-  redis.call('select', database)
-end
-local kind = redis.call('type', key).ok
+local ttl, hold = tonumber(ARGV[3]), ARGV[4]
+local kind = kind_of_key()
 if kind == 'none' then
   return {-1}
-end
-if kind ~= 'string' or redis.call('getrange', key, 0, 256) ~= token then
+elseif holds(token) == 0 then
   return {0}
 end
-redis.call('pexpire', key, ttl)
+if kind == 'string' then
+  redis.call('pexpire', key, ttl)
+else
+  if kind == 'zset' then
+    redis.call('zadd', key, 'xx', now + ttl, token)
+  elseif hold ~= '-' and redis.pcall('hset', record, 'hold:' .. hold, 1) == 1 then
+    redis.call('hincrby', key, token, 1) -- this server has lost count of it
+  end
+  prolong(ttl)
+end
 redis.pcall('pexpire', record, ttl + 604800000)
 local fence = redis.pcall('hget', record, 'fence')
-local description = redis.pcall('hget', record, token)
-return {
-  1,
-  type(fence) == 'string' and tonumber(fence) or 0,
-  type(description) == 'string' and description:sub(1, 1024) or '',
-}
+return {1, type(fence) == 'string' and tonumber(fence) or 0, (describe(token))}

@@ -1,13 +1,8 @@
 -- Lifts the stored fence to the one that the quorum agreed on, only while the token owns KEY here.
--- KEYS: KEY, its record
--- ARGV: database, token, fence
+-- ARGV: fence
 -- returns {1} at or above it now, {0} another's or gone
-local key, record = KEYS[1], KEYS[2]
-local database, token, fence = unpack(ARGV)
-if database ~= '0' then
-  redis.call('select', database)
-end
-if redis.call('type', key).ok ~= 'string' or redis.call('getrange', key, 0, 256) ~= token then
+local fence = ARGV[3]
+if holds(token) == 0 then
   return {0}
 end
 if (tonumber(redis.call('hget', record, 'fence') or 0) or 0) < tonumber(fence) then

@@ -1,21 +1,56 @@
--- Gives the owner's lock back; the fence stays in the record.
--- KEYS: KEY, its record
--- ARGV: database, token
+-- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
+-- ARGV: hold ('-': none; '*' and a number that is drawn once: any), linger (ms)
 -- returns {1} released, {0} another's, {-1} gone
-local key, record = KEYS[1], KEYS[2]
-local database, token = unpack(ARGV)
-if database ~= '0' then
-  redis.call('select', database)
+local hold, linger = ARGV[3], tonumber(ARGV[4])
+local kind = kind_of_key()
+local held = holds(token)
+
+-- Any hold of the token's; a request that arrives twice counts once.
+local function pick_hold()
+  if redis.pcall('hget', record, 'last:' .. token) == hold then
+    return hold
+  end
+  redis.pcall('hset', record, 'last:' .. token, hold)
+  local fields = redis.pcall('hkeys', record)
+  for _, field in ipairs(fields.err and {} or fields) do
+    if field:find('^hold:') then
+      return field:sub(6)
+    end
+  end
+  redis.pcall('hset', record, 'hold:' .. hold, 1)
+  return hold
 end
-local kind = redis.call('type', key).ok
-if kind == 'none' then
-  return {-1}
+
+-- KEY stays with its owner for so long, as nobody's.
+local function let_linger()
+  if kind == 'zset' then
+    redis.call('zadd', key, 'xx', now + linger, token)
+    prolong(linger)
+  else
+    redis.call('pexpire', key, linger)
+  end
+  local head = redis.pcall('zrange', queue, 0, 0)
+  if not head.err and head[1] then
+    tell(head[1], 0, 0, linger)
+  end
 end
-if kind ~= 'string' or redis.call('getrange', key, 0, 256) ~= token then
-  return {0}
+
+if held > 0 then
+  if kind == 'hash' and hold:find('^%*') then
+    hold = pick_hold()
+  end
+  if linger > 0 and held == 1 then
+    let_linger()
+  else
+    remove(token, hold)
+  end
+  redis.pcall('pexpire', record, linger + 604800000)
+  if kind == 'hash' then
+    local name = key:find('{', 1, true) and key or '{' .. key .. '}'
+    redis.pcall('publish', 'redisson_lock__channel:' .. name, '0')
+  end
 end
--- What is done stays done: nothing behind the DEL may turn it into an error.
-redis.call('del', key)
-redis.pcall('hdel', record, token)
-redis.pcall('pexpire', record, 604800000)
-return {1}
+-- What is done stays done: nothing from here on may turn it into an error.
+pcall(leave_queue, token)
+pcall(settle)
+return {held > 0 and 1 or kind == 'none' and -1 or 0}

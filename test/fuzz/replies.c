@@ -57,7 +57,7 @@ static void exercise(struct lock *lock, uint8_t choice)
 		lock_extend(lock, until, &error);
 		break;
 	default:
-		lock_release(lock, until, &error);
+		lock_release(lock, 0, until, &error);
 	}
 	buffer_release(&text);
 }

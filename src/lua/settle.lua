@@ -1,0 +1,142 @@
+-- The one place where KEY is granted: to the head of the queue, as long as KEY is free for it.
+
+-- A wish is "ttl kind permits clock hold request", and the description on the lines below.
+local function read_wish(who)
+  local text = redis.call('hget', wishes, who)
+  local ttl, kind, permits, clock, hold, request, description =
+    (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+)\n(.*)$')
+  return ttl and {ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
+    clock = tonumber(clock), hold = hold, request = request, description = description}
+end
+
+local function leave_queue(who)
+  redis.call('zrem', queue, who)
+  redis.call('hdel', wishes, who)
+end
+
+-- Whether KEY, as it is now, has room for this wish.
+local function fits(who, wish)
+  drop_expired()
+  local kind = kind_of_key()
+  if kind == 'none' then
+    return true
+  elseif kind ~= wish.kind then
+    return false
+  elseif kind == 'hash' then
+    return redis.call('hexists', key, who) == 1
+  end
+  return kind == 'zset' and permits_of_key() == wish.permits
+    and (wish.permits == 0 or redis.call('zcard', key) < wish.permits)
+end
+
+-- A fence is a whole number that a double can hold: past it counting would stand still.
+local function stored_fence()
+  local fence = tonumber(redis.call('hget', record, 'fence') or 0)
+  return fence and fence >= 0 and fence < 2^53 - 1 and fence % 1 == 0 and fence
+end
+
+local function next_fence(wish, again)
+  local fence = stored_fence() or error('WRONGTYPE the record holds no fence')
+  if (wish.kept or 0) > 0 then
+    return math.max(fence, wish.kept)
+  elseif fence == 0 then
+    return math.min(wish.clock, now + 86400000)
+  end
+  return again and fence or fence + 1
+end
+
+-- Nobody holds KEY: what the record says of holders is about the dead.
+local function forget_holders()
+  for _, field in ipairs(redis.call('hkeys', record)) do
+    if field ~= 'fence' then
+      redis.call('hdel', record, field)
+    end
+  end
+end
+
+-- The record first and KEY last: a refusal on the way leaves nothing held.
+local function grant(who, wish, lease)
+  if wish.kind == 'none' then
+    return 0
+  end
+  local again = holds(who) > 0
+  local fence = next_fence(wish, again)
+  if kind_of_key() == 'none' then
+    forget_holders()
+  end
+  local text = wish.description
+  if not text:find('^since=') then
+    text = string.format('since=%.0f\n', now) .. text
+  end
+  redis.call('hset', record, 'fence', string.format('%.0f', fence))
+  if not again or wish.kind ~= 'hash' then
+    redis.call('hset', record, 'holder:' .. who, text)
+  end
+  redis.call('pexpire', record, lease + 604800000)
+  if wish.kind == 'string' then
+    redis.call('set', key, who, 'px', lease)
+    return fence
+  elseif wish.kind == 'zset' then
+    redis.call('hset', record, 'permits', wish.permits)
+    redis.call('zadd', key, now + lease, who)
+  elseif redis.call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
+    redis.call('hincrby', key, who, 1)
+  end
+  prolong(lease)
+  return fence
+end
+
+-- Takes one hold back. What is done stays done: an error behind it changes nothing.
+local function remove(who, hold)
+  local kind = kind_of_key()
+  if kind == 'string' then
+    redis.call('del', key)
+  elseif kind == 'zset' then
+    redis.call('zrem', key, who)
+  elseif redis.pcall('hdel', record, 'hold:' .. hold) == 0 then
+    return -- counted out already
+  elseif redis.call('hincrby', key, who, -1) > 0 then
+    return
+  else
+    redis.call('hdel', key, who)
+  end
+  redis.pcall('hdel', record, 'holder:' .. who)
+end
+
+local function tell(who, ...)
+  return redis.pcall('publish', record .. ':' .. who, table.concat({...}, ' '))
+end
+
+-- Returns the caller's fence where the caller was granted KEY.
+local function settle(caller)
+  while true do
+    local head = redis.call('zrange', queue, 0, 0)[1]
+    local wish = head and read_wish(head)
+    if not head then
+      return
+    elseif not wish then
+      leave_queue(head)
+    elseif not fits(head, wish) then
+      return
+    elseif head == caller then
+      leave_queue(head)
+      return grant(head, wish, wish.ttl)
+    else
+      -- a waiter that is stuck or cut off keeps the others out no longer than this
+      local lease = math.min(wish.ttl, 10000)
+      local fence = grant(head, wish, lease)
+      local heard = tell(head, wish.request, string.format('%.0f', fence), lease)
+      if heard ~= 0 and type(heard) == 'number' then
+        leave_queue(head)
+      else
+        if wish.kind ~= 'none' then
+          remove(head, wish.hold)
+        end
+        if heard ~= 0 then
+          return -- telling is not permitted: the head finds out itself
+        end
+        leave_queue(head)
+      end
+    end
+  end
+end
