@@ -50,6 +50,23 @@ static bool has_no(const struct hearing *hearing, size_t still_out)
 	       lock->quorum->count - quorum;
 }
 
+bool ballot_is_split(const struct hearing *hearing)
+{
+	const struct lock *lock = hearing->lock;
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		size_t same = 0;
+
+		for (size_t k = 0; k < lock->quorum->count; k++)
+			same += lock->vote[k] == VOTE_HELD &&
+				strcmp(hearing->mark[i], hearing->mark[k]) == 0;
+		if (same >= quorum_size(lock->quorum))
+			return false;
+	}
+	return ballot_count(lock, VOTE_YES) > 0 &&
+	       ballot_count(lock, VOTE_HELD) > 0;
+}
+
 bool ballot_said_no(const struct hearing *hearing)
 {
 	return has_no(hearing, 0);
@@ -143,6 +160,21 @@ static bool has_failed(const struct lock *lock, size_t i)
 		lock->quorum->servers[i].why[0] != '\0');
 }
 
+static bool has_failed_for_good(const struct lock *lock, size_t i)
+{
+	return lock->vote[i] == VOTE_FAILED &&
+	       !lock->quorum->servers[i].why_passing;
+}
+
+bool ballot_is_hopeless(const struct lock *lock)
+{
+	size_t left = lock->quorum->count;
+
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		left -= has_failed_for_good(lock, i);
+	return left < quorum_size(lock->quorum);
+}
+
 /*
  * The code of a round without a quorum: what a server refused for good goes
  * before what may pass, but only where the servers that are left could not
@@ -150,20 +182,12 @@ static bool has_failed(const struct lock *lock, size_t i)
  */
 static void classify(const struct lock *lock, struct error *error)
 {
-	size_t lasting = 0;
 	int code = EXIT_UNREACHED;
 
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		const struct server *server = &lock->quorum->servers[i];
-
-		if (lock->vote[i] != VOTE_FAILED || server->why_passing)
-			continue;
-		lasting++;
-		if (code == EXIT_UNREACHED)
-			code = server->why_code;
-	}
-	error->passing =
-		lock->quorum->count - lasting >= quorum_size(lock->quorum);
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		if (has_failed_for_good(lock, i) && code == EXIT_UNREACHED)
+			code = lock->quorum->servers[i].why_code;
+	error->passing = !ballot_is_hopeless(lock);
 	error->code = error->passing ? EXIT_UNREACHED : code;
 }
 
@@ -175,7 +199,8 @@ static const char *remedy(const struct lock *lock, const struct error *error)
 		return "";
 	if (error->code == EXIT_REFUSED)
 		return ": see the server's ACL, and REDLOCK_PASSWORD";
-	if (error->code == EXIT_MISUSED)
+	if (error->code == EXIT_MISUSED &&
+	    strncmp(server->why, "WRONGTYPE", 9) == 0)
 		return ": KEY, or the record beside it, is no lock of ours";
 	if (error->code != EXIT_UNREACHED || server->why_spoken)
 		return "";

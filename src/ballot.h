@@ -10,7 +10,9 @@
 struct hearing {
 	struct lock *lock;
 	struct busy *busy;         /* acquire: who has KEY; else NULL */
-	bool awaited[SERVERS_MAX]; /* roll-back: whose answer counts */
+	bool awaited[SERVERS_MAX]; /* taking back: whose answer counts */
+	/* acquire: the beginning of the holder's token, where it is one */
+	char mark[SERVERS_MAX][17];
 };
 
 /* A new round: no vote is in. */
@@ -22,6 +24,10 @@ bool ballot_has_quorum(const struct lock *lock);
 /* Whether enough servers have said that there is no lock to be had (acquire) or
  * that it is not held (else). */
 bool ballot_said_no(const struct hearing *hearing);
+
+/* Whether some granted it, some did not, and nobody is seen on a quorum: others
+ * try at the same time, and perhaps none of us will have it. */
+bool ballot_is_split(const struct hearing *hearing);
 
 /* Whether what is still out can change nothing; for a struct judge, of a struct
  * hearing. */
@@ -45,7 +51,10 @@ void ballot_reject(struct lock *lock, size_t server);
  */
 void ballot_explain_failure(const struct lock *lock, struct error *error);
 
-/* Where KEY has gone: ballot_is_lost. */
+/* So many servers are lost to us that no quorum is left, for good. */
+bool ballot_is_hopeless(const struct lock *lock);
+
+/* Where KEY has gone. */
 void ballot_explain_loss(const struct lock *lock, struct error *error);
 
 #endif

@@ -221,7 +221,7 @@ static int check(const struct settings *settings, struct error *error)
 
 	if (settings->nonblock && settings->patience.limit != UNSET)
 		wrong = "-n does not wait: it cannot go with -w";
-	else if (settings->nonblock && settings->poll)
+	else if (settings->nonblock && settings->patience.poll)
 		wrong = "-n does not wait: it cannot go with --poll or "
 			"--tries";
 	else if (settings->quiet && settings->verbose)

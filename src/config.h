@@ -30,7 +30,7 @@ struct settings {
 	const char *shell_command; /* -c */
 	int status_fd;             /* -1: none */
 	enum format format;
-	bool nonblock, exclusive, poll, quiet, verbose, help;
+	bool nonblock, exclusive, quiet, verbose, help;
 	struct error error; /* a server that could not be added */
 	const char *key, *token;
 	char **command; /* NULL-terminated; run */

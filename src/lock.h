@@ -60,6 +60,7 @@ struct lock {
 	struct argument record, queue, wishes; /* owned */
 	int64_t ttl;                           /* ms */
 	int64_t quarantine;                    /* ms; 0 for none */
+	int64_t room; /* ms of validity that its taker needs to begin with */
 	enum kind kind;
 	int64_t permits;           /* KIND_PERMITS */
 	struct buffer description; /* owned */
@@ -87,6 +88,7 @@ enum lock_result {
 	LOCK_NOT_HELD, /* extend, release: not by this token */
 	LOCK_ERROR,    /* *error is filled */
 	LOCK_INTERRUPTED,
+	LOCK_AGAIN, /* queue_wait: a split vote */
 };
 
 /* key must outlive the lock. Whoever acquires fills description

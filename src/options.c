@@ -88,7 +88,7 @@ static const char *set_conflict(struct settings *settings, void *field,
 
 static const char *set_poll(struct settings *settings, void *field, char *value)
 {
-	settings->poll = true;
+	settings->patience.poll = true;
 	return value == NULL ? NULL : set_positive(settings, field, value);
 }
 
@@ -100,7 +100,7 @@ static const char *set_tries(struct settings *settings, void *field,
 	(void)field;
 	if (parse_number(value, INT_MAX, &number) < 0 || number == 0)
 		return "a number from 1 on";
-	settings->poll = true;
+	settings->patience.poll = true;
 	settings->patience.tries = (unsigned long)number;
 	return NULL;
 }

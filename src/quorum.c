@@ -13,6 +13,7 @@ void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 {
 	*quorum = (struct quorum){
 		.servers = calloc(count, sizeof(struct server)),
+		.permits = 1,
 		.timeout = timeout,
 		.interrupt = -1,
 	};
@@ -34,7 +35,9 @@ void quorum_release(struct quorum *quorum)
 
 size_t quorum_size(const struct quorum *quorum)
 {
-	return quorum->count / 2 + 1;
+	uint64_t permits = (uint64_t)quorum->permits;
+
+	return quorum->count * permits / (permits + 1) + 1;
 }
 
 size_t quorum_find_alias(const struct quorum *quorum, size_t i)
@@ -154,8 +157,8 @@ static bool is_waiting(const struct quorum *quorum)
 static bool step(struct round *round, struct deadline until)
 {
 	struct quorum *quorum = round->quorum;
-	struct pollfd polled[SERVERS_MAX + 1];
-	size_t count = quorum->count;
+	struct pollfd polled[2 * SERVERS_MAX + 1];
+	size_t count = quorum->count, more = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct server *server = &quorum->servers[i];
@@ -170,7 +173,10 @@ static bool step(struct round *round, struct deadline until)
 		.fd = quorum->interrupt,
 		.events = POLLIN,
 	};
-	if (deadline_poll(polled, count + 1, until) < 0)
+	if (quorum->mailbox != NULL)
+		more = mailbox_prepare(quorum->mailbox, polled + count + 1,
+				       &until);
+	if (deadline_poll(polled, count + 1 + more, until) < 0)
 		return false; /* EINTR: the caller looks at the clock */
 	for (size_t i = 0; i < count; i++) {
 		struct server *server = &quorum->servers[i];
@@ -182,6 +188,8 @@ static bool step(struct round *round, struct deadline until)
 			handle_broken(round, i);
 		}
 	}
+	if (quorum->mailbox != NULL)
+		mailbox_pump(quorum->mailbox, polled + count + 1);
 	return polled[count].revents != 0;
 }
 
@@ -213,10 +221,21 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 {
 	struct round round = {quorum, judge};
 
-	while (!deadline_passed(until))
+	while (!deadline_passed(until)) {
+		give_up_failed(&round);
+		if (judge != NULL && judge->certain != NULL &&
+		    judge->certain(judge->context))
+			return GATHER_CERTAIN;
 		if (step(&round, until))
 			return GATHER_INTERRUPTED;
+	}
 	return GATHER_OVER;
+}
+
+void quorum_abandon(struct quorum *quorum, size_t i)
+{
+	server_cut(&quorum->servers[i]);
+	quorum->slot[i].waiting = false;
 }
 
 static bool is_owed(const struct quorum *quorum)

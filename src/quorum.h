@@ -20,13 +20,14 @@
 #ifndef QUORUM_H
 #define QUORUM_H
 
+#include "mailbox.h"
 #include "server.h"
-
-#define SERVERS_MAX 32
 
 struct quorum {
 	struct server *servers; /* owned */
 	size_t count;
+	int64_t permits; /* how many may hold the lock, 1 unless set */
+	struct mailbox *mailbox; /* polled, too, where there is one */
 	int64_t timeout; /* ms, of one round */
 	int interrupt;   /* readable: give up at once; -1 for none */
 	uint64_t ticket;
@@ -52,7 +53,11 @@ void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		 int64_t timeout, bool need_identity);
 void quorum_release(struct quorum *quorum);
 
-/* The number of votes that makes an exclusive lock: a majority. */
+/*
+ * The number of votes that makes a lock: M*N/(N+1) rounded down, plus 1, for N
+ * permits on M servers: k holders fill k quorums of the M*N places, so N + 1
+ * never fit. For N = 1 that is the majority.
+ */
 size_t quorum_size(const struct quorum *quorum);
 
 /* Another server that has the same run_id, or i where there is none. */
@@ -83,8 +88,8 @@ enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
 			    const struct judge *judge);
 
 /* Reads what servers still send and sends what they still have to get, until
- * the deadline or an interrupt. The judge (its certain is not asked) hears what
- * answers the last round late; NULL for none. */
+ * the deadline, an interrupt, or the judge (its certain may be NULL) has heard
+ * enough: CERTAIN. It hears what answers the last round late. */
 enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 			  const struct judge *judge);
 
@@ -95,6 +100,10 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
  * for, 100 ms at most.
  */
 void quorum_drain(struct quorum *quorum);
+
+/* Cuts the connection of one that has not answered, and what was sent with it:
+ * for one that is known to answer on another connection. */
+void quorum_abandon(struct quorum *quorum, size_t server);
 
 /* The next round uses fresh connections to those that have not answered. */
 void quorum_renew_silent(struct quorum *quorum);

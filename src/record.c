@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "deadline.h"
 #include "duration.h"
 
 #define LABEL_LONGEST 160 /* bytes of the label that are kept */
@@ -95,17 +96,22 @@ static void print_holder(struct buffer *text, const struct holder *holder)
 void record_print_busy(struct buffer *text, const struct busy *busy)
 {
 	char time[DURATION_TEXT];
+	int64_t since = busy->at > 0 ? clock_ms() - busy->at : 0;
 
+	if (busy->left == -2) {
+		buffer_print(text, "others wait for it and come first");
+		return;
+	}
 	if (busy->known)
 		print_holder(text, &busy->holder);
 	else
 		buffer_print(text, "held by another program");
 	if (busy->held >= 0)
 		buffer_print(text, " for %s",
-			     duration_format(time, busy->held));
-	if (busy->told && busy->left >= 0)
+			     duration_format(time, busy->held + since));
+	if (busy->told && busy->left >= since)
 		buffer_print(text, ", %s left",
-			     duration_format(time, busy->left));
-	else if (busy->told)
+			     duration_format(time, busy->left - since));
+	else if (busy->told && busy->left < 0)
 		buffer_print(text, ", with no expiry");
 }

@@ -35,8 +35,12 @@ struct busy {
 	bool told;  /* the rest is filled */
 	bool known; /* holder is filled; else a foreign program */
 	struct holder holder;
-	int64_t held; /* ms, -1 where unknown */
-	int64_t left; /* ms of its lease, -1 for no expiry */
+	int64_t held;  /* ms, -1 where unknown */
+	int64_t left;  /* ms of its lease, -1 for no expiry, -2 for no holder */
+	int64_t at;    /* clock_ms() when this was so */
+	int64_t place; /* ours in the queue, from 0; -1 for none */
+	bool nested;   /* the holder is above us */
+	bool split;    /* several try, and none may have it */
 };
 
 /* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */

@@ -95,6 +95,7 @@ struct refusal reply_sort(const char *failure)
 		/* EVAL has more arguments than one may send without login */
 		{"ERR Protocol error: unauthenticated", EXIT_REFUSED},
 		{"WRONGTYPE", EXIT_MISUSED},
+		{"PERMITS", EXIT_MISUSED}, /* ours: acquire.lua */
 		{"READONLY", EXIT_UNREACHED},
 		{"MOVED", EXIT_UNREACHED},
 		{"ASK", EXIT_UNREACHED},

@@ -135,6 +135,7 @@ static int connect_start(struct server *server)
 	if (server->reader == NULL)
 		return fail(server, true, "out of memory");
 	greet_server(server);
+	server->stream.keep_alive = server->listens;
 	why = stream_open(&server->stream, &server->url);
 	return why != NULL ? fail(server, true, why) : 0;
 }
@@ -184,6 +185,12 @@ int server_ask_again(struct server *server)
 {
 	disconnect(server);
 	return queue_last(server);
+}
+
+void server_cut(struct server *server)
+{
+	stream_reset(&server->stream);
+	disconnect(server);
 }
 
 void server_withdraw(struct server *server)
@@ -256,6 +263,13 @@ static int greeted(struct server *server, enum owed_kind kind,
 	return 0;
 }
 
+static bool is_message(const struct server *server, const struct reply *reply)
+{
+	return server->listens && reply->count == 3 &&
+	       reply->value[0].text != NULL &&
+	       strcmp(reply->value[0].text, "message") == 0;
+}
+
 static int dispatch(struct server *server, const redisReply *from,
 		    server_reply *callback, void *context)
 {
@@ -263,6 +277,10 @@ static int dispatch(struct server *server, const redisReply *from,
 	struct reply reply = {0};
 
 	reply_flatten(&reply, from);
+	if (is_message(server, &reply)) {
+		callback(context, server, 0, &reply);
+		return 0;
+	}
 	if (server->owed_count == 0) {
 		disconnect(server);
 		/* an error that nobody asked for is why it hangs up */

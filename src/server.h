@@ -33,6 +33,7 @@
 #include "url.h"
 
 #define ARGUMENTS_MAX 24 /* of a command */
+#define SERVERS_MAX 32
 #define OWED_MAX 32      /* replies a connection may owe before it is dropped */
 
 struct argument {
@@ -51,6 +52,7 @@ struct owed {
 struct server {
 	struct url url; /* owned */
 	bool identify;  /* ask for struct identity */
+	bool listens;   /* hands over messages, with ticket 0 */
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */
@@ -96,6 +98,9 @@ struct deadline server_wake(const struct server *server);
 /* Moves bytes; -1 where the connection failed and is closed (see why). */
 int server_pump(struct server *server, short revents, server_reply *reply,
 		void *context);
+
+/* Closes the connection; what was not sent yet never is. */
+void server_cut(struct server *server);
 
 /* Takes back what was queued but not sent, as nothing is connected yet. */
 void server_withdraw(struct server *server);

@@ -65,6 +65,32 @@ static int connect_socket(const struct address *address)
 	return -1;
 }
 
+void stream_reset(struct stream *stream)
+{
+	struct linger none = {.l_onoff = 1};
+
+	if (stream->fd >= 0)
+		setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &none,
+			   sizeof(none));
+}
+
+/* A peer that has vanished is noticed within half a minute. */
+static void keep_alive(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, 10},
+		{IPPROTO_TCP, TCP_KEEPINTVL, 5},
+		{IPPROTO_TCP, TCP_KEEPCNT, 4},
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		setsockopt(fd, options[i].level, options[i].name,
+			   &options[i].value, sizeof(options[i].value));
+}
+
 static const char *fail(struct stream *stream, const char *why)
 {
 	stream_close(stream);
@@ -129,6 +155,8 @@ static const char *connected(struct stream *stream, short revents)
 		cause = errno;
 	if (cause == 0) {
 		stream->state = STREAM_UP;
+		if (stream->keep_alive)
+			keep_alive(stream->fd);
 		return NULL;
 	}
 	if (is_last_address(stream))

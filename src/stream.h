@@ -34,6 +34,7 @@ enum stream_state {
 struct stream {
 	enum stream_state state;
 	int fd; /* the socket, -1 where there is none */
+	bool keep_alive; /* for one that mostly listens */
 	uint16_t port;
 	struct resolve *lookup;
 	struct addresses addresses;
@@ -43,6 +44,9 @@ struct stream {
 
 void stream_init(struct stream *stream);
 void stream_close(struct stream *stream);
+
+/* What was not sent yet never is, nor by the kernel: stream_close follows. */
+void stream_reset(struct stream *stream);
 
 /* NULL, or why it failed (static text); then it is DOWN. */
 const char *stream_open(struct stream *stream, const struct url *url);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "output.h"
 
@@ -20,6 +21,27 @@ void url_release(struct url *url)
 	free(url->path);
 	free(url->name);
 	*url = (struct url){0};
+}
+
+static char *copy_text(const char *text)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		_exit(EXIT_SYSTEM);
+	return copy;
+}
+
+struct url url_copy(const struct url *url)
+{
+	struct url copy = *url;
+
+	copy.user = copy_text(url->user);
+	copy.password = copy_text(url->password);
+	copy.host = copy_text(url->host);
+	copy.path = copy_text(url->path);
+	copy.name = copy_text(url->name);
+	return copy;
 }
 
 void url_hide_secret(char *text)

@@ -33,6 +33,9 @@ struct url {
 /* 0, or -1 with *error (EXIT_USAGE) and *url zeroed. */
 int url_parse(struct url *url, const char *text, struct error *error);
 
+/* A copy of its own; without memory the process ends. */
+struct url url_copy(const struct url *url);
+
 /* Frees what url holds; secrets are overwritten first. */
 void url_release(struct url *url);
 

@@ -3,15 +3,21 @@
 #include <inttypes.h>
 
 #include "log.h"
+#include "queue.h"
 
 #define PAUSE_LONGEST 128 /* ms, while others hold the lock */
 #define OUTAGE_PAUSE 50   /* ms, at least, while servers are away */
 #define OUTAGE_LONGEST 1000
 
+#define SPLIT_PAUSE 10     /* ms, after a split vote */
+#define SPLIT_LONGEST 500
+
 struct wait {
 	const struct patience *patience;
 	struct deadline limit;
+	int64_t began;
 	unsigned long tries;
+	bool poll;
 	bool answered; /* a quorum has, at least once */
 	bool told;     /* of an outage */
 };
@@ -29,18 +35,27 @@ static int64_t next_pause(const struct wait *wait, enum lock_result result)
 		return OUTAGE_PAUSE +
 		       token_jitter(doubled(OUTAGE_PAUSE, wait->tries,
 					    OUTAGE_LONGEST));
+	if (!wait->patience->wait)
+		return token_jitter(
+			doubled(SPLIT_PAUSE, wait->tries, SPLIT_LONGEST));
 	if (wait->patience->every > 0)
 		return wait->patience->every;
 	return token_jitter(doubled(1, wait->tries - 1, PAUSE_LONGEST));
 }
 
 static bool is_over(const struct wait *wait, enum lock_result result,
-		    const struct lock *lock, const struct error *error)
+		    const struct lock *lock, const struct busy *busy,
+		    const struct error *error)
 {
 	const struct patience *patience = wait->patience;
 
 	if (result == LOCK_OK || result == LOCK_INTERRUPTED)
 		return true;
+	if (result == LOCK_BUSY && busy->nested)
+		return true;
+	if (result == LOCK_BUSY && !patience->wait)
+		return !busy->split ||
+		       clock_ms() - wait->began > lock->quorum->timeout;
 	if (!patience->wait || deadline_passed(wait->limit) ||
 	    (patience->tries > 0 && wait->tries >= patience->tries))
 		return true;
@@ -71,6 +86,43 @@ static bool pause_for(int64_t ms, const struct wait *wait, int interrupt)
 	return true;
 }
 
+/* Until it is granted or waiting is over. AGAIN: the servers let nobody listen,
+ * so there is no way but to ask. */
+static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
+				      struct busy *busy, struct error *error)
+{
+	struct queue queue;
+	enum lock_result result;
+	unsigned long splits = 0;
+	const char *server, *why;
+
+	queue_init(&queue, lock, busy);
+	queue.began = wait->began;
+	for (;;) {
+		result = queue_wait(&queue, wait->limit, error);
+		if (result != LOCK_AGAIN)
+			break;
+		log_step("split vote: given back, and asked for again");
+		/* so that two who came at once are told apart everywhere */
+		queue.began += token_jitter(SPLIT_PAUSE * 3);
+		if (!pause_for(token_jitter(doubled(SPLIT_PAUSE, splits++,
+						    SPLIT_LONGEST)),
+			       wait, lock->quorum->interrupt)) {
+			result = LOCK_INTERRUPTED;
+			break;
+		}
+	}
+	if (result == LOCK_ERROR && queue_is_deaf(&queue, &server, &why)) {
+		log_notice("%.*s: no place in the queue, so asking again and "
+			   "again: %s: %s",
+			   (int)lock->key.length, lock->key.data, server, why);
+		wait->poll = true;
+		result = LOCK_AGAIN;
+	}
+	queue_release(&queue);
+	return result;
+}
+
 enum lock_result waiter_acquire(struct lock *lock,
 				const struct patience *patience,
 				struct busy *busy, struct error *error)
@@ -79,6 +131,8 @@ enum lock_result waiter_acquire(struct lock *lock,
 		.patience = patience,
 		.limit = patience->limit < 0 ? deadline_never()
 					     : deadline_in(patience->limit),
+		.began = clock_ms(),
+		.poll = patience->poll,
 	};
 
 	for (;;) {
@@ -86,12 +140,17 @@ enum lock_result waiter_acquire(struct lock *lock,
 			lock, deadline_in(lock->quorum->timeout), busy, error);
 
 		wait.tries++;
-		if (is_over(&wait, result, lock, error))
+		if (is_over(&wait, result, lock, busy, error))
 			return result;
 		if (result == LOCK_ERROR)
 			tell_outage(&wait, lock, error);
 		else
 			wait.answered = true;
+		if (result == LOCK_BUSY && patience->wait && !wait.poll) {
+			result = stand_in_line(&wait, lock, busy, error);
+			if (result != LOCK_AGAIN)
+				return result;
+		}
 		if (!pause_for(next_pause(&wait, result), &wait,
 			       lock->quorum->interrupt))
 			return LOCK_INTERRUPTED;

@@ -1,11 +1,12 @@
 /*
- * Waiting for a lock: attempts with pauses between them, until it is granted,
- * the patience is over, or a signal comes.
+ * Waiting for a lock: an attempt, and where others hold it a place in the
+ * servers' queues (queue.h), until it is granted, the patience is over, or a
+ * signal comes.
  *
- * A pause is drawn from 0 to 1, 2, 4 ... 128 ms (full jitter, so that waiters
- * do not keep time with each other), or is what --poll says. Every attempt has
- * a token of its own and leaves nothing behind, so there is nothing to undo
- * between two of them.
+ * With --poll, or where the servers let nobody subscribe, there are attempts
+ * instead, with pauses drawn from 0 to 1, 2, 4 ... 128 ms (full jitter, so that
+ * waiters do not keep time with each other), or as --poll says. Each has a
+ * token of its own and leaves nothing behind.
  *
  * No attempt begins after the limit; one that has begun gets the time of a
  * whole round, as an answer cut short would be taken for an outage.
@@ -13,6 +14,10 @@
  * Where no quorum answers the first attempt, nobody knows whether the servers
  * have ever been there: without a limit to wait for, that is an error at once.
  * Once a quorum has answered, an outage is waited through.
+ *
+ * An attempt that does not wait (-n) and is granted by some servers only, with
+ * nobody seen to have a quorum, has met others like it: it is made again for
+ * the time of a round, lest none of them gets the lock.
  */
 #ifndef WAITER_H
 #define WAITER_H
@@ -21,6 +26,7 @@
 
 struct patience {
 	bool wait;           /* false: one attempt */
+	bool poll;           /* no place in the queue */
 	int64_t limit;       /* ms, -1 for ever */
 	int64_t every;       /* ms, 0: growing pauses */
 	unsigned long tries; /* 0: any number */

@@ -59,7 +59,7 @@ static void *run(void *argument)
 {
 	struct watchdog *watchdog = argument;
 	struct lock *lock = watchdog->lock;
-	struct deadline next = deadline_at(lock->started + lock->ttl / 3);
+	struct deadline next = lock->renew;
 	struct deadline end = plan(watchdog).term;
 	struct error error = {0};
 	unsigned failures = 0;

@@ -31,7 +31,7 @@ local function let_linger()
   end
   local head = redis.pcall('zrange', queue, 0, 0)
   if not head.err and head[1] then
-    tell(head[1], 0, 0, linger)
+    tell(head[1], 0, 0, linger, '-')
   end
 end
 

@@ -125,7 +125,7 @@ local function settle(caller)
       -- a waiter that is stuck or cut off keeps the others out no longer than this
       local lease = math.min(wish.ttl, 10000)
       local fence = grant(head, wish, lease)
-      local heard = tell(head, wish.request, string.format('%.0f', fence), lease)
+      local heard = tell(head, wish.request, string.format('%.0f', fence), lease, wish.hold)
       if heard ~= 0 and type(heard) == 'number' then
         leave_queue(head)
       else

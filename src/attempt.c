@@ -1,0 +1,206 @@
+#include "attempt.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "log.h"
+#include "script.h"
+
+void attempt_begin(struct lock *lock)
+{
+	token_make(lock->token);
+	if (lock->kind != KIND_REENTRANT)
+		return;
+	if (lock->owner != NULL)
+		strlcpy(lock->token, lock->owner, sizeof(lock->token));
+	token_make(lock->hold);
+}
+
+/* --- reading a vote ----------------------------------------------------- */
+
+static bool is_quarantined(const struct lock *lock, size_t i)
+{
+	const struct identity *identity = &lock->quorum->servers[i].identity;
+
+	return lock->quarantine > 0 && !identity->durable &&
+	       clock_ms() - identity->started < lock->quarantine;
+}
+
+/* Keeps what the most telling refusal says: one with a description, and of
+ * those the one with the longest lease. */
+static void note_busy(struct busy *busy, const struct value *said)
+{
+	struct busy seen = {
+		.left = said[1].number,
+		.held = said[2].number,
+		.known = said[3].length > 0,
+		.place = said[4].number,
+		.nested = busy->nested || said[5].number == 1,
+		.told = true,
+		.at = clock_ms(),
+	};
+
+	busy->nested = seen.nested;
+	if (busy->told &&
+	    (busy->known > seen.known ||
+	     (busy->known == seen.known && busy->left >= seen.left)))
+		return;
+	record_parse(&seen.holder, said[3].text, said[3].length);
+	*busy = seen;
+}
+
+static bool is_refusal(const struct reply *reply)
+{
+	const struct value *said = reply->value;
+
+	return reply->count >= 7 && said[3].text != NULL &&
+	       said[6].text != NULL && said[1].number >= -2 &&
+	       said[2].number >= -1 && said[4].number >= -1;
+}
+
+void attempt_count(struct lock *lock, size_t i, int64_t fence)
+{
+	lock->fences[i] = fence;
+	lock->vote[i] = is_quarantined(lock, i) ? VOTE_QUARANTINED : VOTE_YES;
+	log_step("%s: granted, fence %" PRId64 "%s",
+		 lock->quorum->servers[i].url.name, fence,
+		 lock->vote[i] == VOTE_YES
+			 ? ""
+			 : ", but up too short to have a vote");
+}
+
+void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
+		  int64_t *place)
+{
+	struct lock *lock = hearing->lock;
+	int64_t answer = 0, least = lock->kind == KIND_NONE ? 0 : 1;
+
+	if (!ballot_read(lock, i, reply, 0, &answer))
+		return;
+	if (answer == 1 && reply->count >= 2 &&
+	    reply->value[1].number >= least &&
+	    reply->value[1].number <= FENCE_LARGEST) {
+		attempt_count(lock, i, reply->value[1].number);
+	} else if (answer == 0 && is_refusal(reply)) {
+		lock->vote[i] = VOTE_HELD;
+		*place = reply->value[4].number;
+		note_busy(hearing->busy, reply->value);
+		strlcpy(hearing->mark[i], reply->value[6].text,
+			sizeof(hearing->mark[i]));
+		log_step("%s: held by another",
+			 lock->quorum->servers[i].url.name);
+	} else {
+		ballot_reject(lock, i);
+	}
+}
+
+enum lock_result attempt_judge(const struct hearing *hearing,
+			       struct error *error)
+{
+	const struct lock *lock = hearing->lock;
+
+	if (!lock->alias && ballot_said_no(hearing))
+		return LOCK_BUSY;
+	ballot_explain_failure(lock, error);
+	return LOCK_ERROR;
+}
+
+/* --- raising the fences ------------------------------------------------- */
+
+static void on_raise(void *context, size_t i, const struct reply *reply)
+{
+	struct hearing *hearing = context;
+	int64_t answer = 0;
+
+	if (ballot_read(hearing->lock, i, reply, 0, &answer))
+		hearing->lock->vote[i] = answer == 1 ? VOTE_YES : VOTE_GONE;
+}
+
+/*
+ * Every server that may be below the quorum's fence is told it: a voter, whose
+ * answer is waited for; one without a vote, as it must know the fence once it
+ * has one; one that has not answered the acquire, behind which this goes.
+ */
+static void ask_raise(struct lock *lock)
+{
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		switch (lock->vote[i]) {
+		case VOTE_YES:
+			if (lock->fences[i] >= lock->fence)
+				break;
+			lock->vote[i] = VOTE_PENDING;
+			script_raise(lock, i);
+			break;
+		case VOTE_QUARANTINED:
+		case VOTE_PENDING:
+			script_raise(lock, i);
+			quorum_forget(lock->quorum, i);
+			lock->vote[i] = VOTE_FAILED;
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
+			       struct error *error)
+{
+	struct judge judge = {hearing, on_raise, ballot_decided};
+	struct lock *lock = hearing->lock;
+
+	lock->fence = 0;
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		if (lock->vote[i] == VOTE_YES && lock->fences[i] > lock->fence)
+			lock->fence = lock->fences[i];
+	quorum_round(lock->quorum);
+	ask_raise(lock);
+	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
+		return LOCK_INTERRUPTED;
+	return ballot_has_quorum(lock) ? LOCK_OK : attempt_judge(hearing, error);
+}
+
+/* --- taking it back ----------------------------------------------------- */
+
+static void on_taken_back(void *context, size_t i, const struct reply *reply)
+{
+	(void)context;
+	(void)i;
+	(void)reply;
+}
+
+static bool is_taken_back(void *context)
+{
+	const struct hearing *hearing = context;
+	const struct quorum *quorum = hearing->lock->quorum;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		if (hearing->awaited[i] && quorum_is_waiting(quorum, i))
+			return false;
+	return true;
+}
+
+void attempt_take_back(struct hearing *hearing, bool keeps_place)
+{
+	struct judge judge = {hearing, on_taken_back, is_taken_back};
+	struct lock *lock = hearing->lock;
+	struct quorum *quorum = lock->quorum;
+	int interrupt = quorum->interrupt;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		hearing->awaited[i] =
+			lock->fences[i] > 0 || quorum_has_broken(quorum, i) ||
+			(keeps_place && lock->vote[i] == VOTE_HELD);
+	quorum_round(quorum);
+	for (size_t i = 0; i < quorum->count; i++) {
+		if (lock->vote[i] == VOTE_HELD && !keeps_place)
+			continue;
+		if (hearing->awaited[i] || server_is_up(&quorum->servers[i]))
+			script_release(lock, i, 0);
+		else
+			server_withdraw(&quorum->servers[i]);
+	}
+	quorum->interrupt = -1;
+	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
+	quorum->interrupt = interrupt;
+}

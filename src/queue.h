@@ -1,0 +1,91 @@
+/*
+ * Waiting for a lock in the servers' queues (redlock-protocol(7), Waiting).
+ *
+ *	queue_init(&queue, &lock, &listeners...);
+ *	do
+ *		result = queue_wait(&queue, until, &busy, &error);
+ *	while (result == LOCK_AGAIN, after a pause)
+ *	queue_release(&queue);
+ *
+ * queue_wait subscribes to a channel of its token's own on every server, and
+ * then asks each for KEY with a place in its queue. A server whose KEY becomes
+ * free for us says so by a message; this is the late answer to the request
+ * whose number it bears, and is judged like any answer.
+ *
+ * Why no grant is believed for too long:
+ *  - Its validity is counted from when the request was sent that it answers,
+ *    not from when it came: the server can only have granted it later.
+ *  - A message that answers a request which has had a later answer already is
+ *    stale: that grant has been seen or has ended. So is one that comes twice.
+ *  - Whatever is taken back is never asked for again under the same token, so
+ *    a message for it is for a channel that nobody listens to, and a release
+ *    that is late finds nothing of ours.
+ *  - Votes whose time is over do not count. With less than half of the lease
+ *    left, or less than lock->room, the lock is confirmed by a round of its own
+ *    before anybody relies on it.
+ *
+ * Why no wake-up is lost: the request goes out when the subscription has been
+ * confirmed, on that server; a connection that broke is opened again and the
+ * request made again. Besides, each server is asked again when the lease that
+ * it told of ends, and at least every 5 s (ttl/3 where that is less). That also
+ * brings a waiter back whom a server took for dead.
+ *
+ * Why nothing is left: every end but a grant takes the attempt back on every
+ * server (attempt.h); after a grant those servers that were not needed for it
+ * are given the lock, or, where others have it, our place is given up there.
+ *
+ * Several waiters may each be granted KEY by too few servers. Those ask the
+ * other servers once more; who is still short of a quorum gives back what it
+ * has (LOCK_AGAIN) and comes again after a random pause, with the time that it
+ * has waited.
+ */
+#ifndef QUEUE_H
+#define QUEUE_H
+
+#include "lock.h"
+#include "mailbox.h"
+
+#define QUEUE_RECENT 4 /* requests whose time of sending is remembered */
+
+struct queue {
+	struct lock *lock;
+	struct busy *busy;
+	struct mailbox mailbox;
+	struct listener listener;
+	struct argument channel;
+	int64_t began;    /* when the waiting did, as others shall see it */
+	bool news;        /* something is to be done before going to sleep */
+	bool by_message;  /* some vote came so */
+	bool asked_again; /* those that have not granted it, as others have */
+	int64_t partial;  /* since when there are some votes; 0: none */
+	int64_t slowest;  /* ms of an answer */
+	struct standing {
+		uint64_t sent;   /* number of the last request */
+		uint64_t oldest; /* that may still be answered by a message */
+		int64_t sent_at[QUEUE_RECENT];
+		struct deadline valid; /* of its vote */
+		struct deadline due;   /* the next request */
+		int64_t place;
+		int64_t pause; /* ms, doubled with each try */
+	} at[SERVERS_MAX];
+	/* called when who is ahead may have changed, and each second on a
+	 * terminal; NULL for none */
+	void (*show)(const struct queue *queue);
+};
+
+void queue_init(struct queue *queue, struct lock *lock, struct busy *busy);
+void queue_release(struct queue *queue);
+
+/*
+ * OK: lock is held as after lock_acquire. BUSY: until has passed. AGAIN: wait a
+ * moment and call again. After anything but OK nothing is left on any server
+ * that answers. ERROR with queue_is_deaf: the servers let nobody listen.
+ */
+enum lock_result queue_wait(struct queue *queue, struct deadline until,
+			    struct error *error);
+
+/* Whether so many servers refuse subscriptions that no quorum is left. */
+bool queue_is_deaf(const struct queue *queue, const char **server,
+		   const char **why);
+
+#endif
