@@ -157,7 +157,8 @@ enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
 	ask_raise(lock);
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
-	return ballot_has_quorum(lock) ? LOCK_OK : attempt_judge(hearing, error);
+	return ballot_has_quorum(lock) ? LOCK_OK
+				       : attempt_judge(hearing, error);
 }
 
 /* --- taking it back ----------------------------------------------------- */

@@ -1,11 +1,29 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "duration.h"
+#include "held.h"
 #include "signals.h"
+
+/* What kind of lock it is to be, and who above us may hold it already. */
+static void describe_wish(struct session *session)
+{
+	const struct settings *settings = session->settings;
+	struct lock *lock = &session->lock;
+
+	lock->kind = settings->kind;
+	if (settings->permits != UNSET)
+		lock->permits = session->quorum.permits = settings->permits;
+	if (held_find(getenv("REDLOCK_HELD"), settings->key, session->ancestor,
+		      sizeof(session->ancestor)) &&
+	    token_is_plain(session->ancestor))
+		lock->ancestor = lock->owner = session->ancestor;
+	if (settings->owner != NULL)
+		lock->owner = settings->owner;
+}
 
 int cmd_open(struct session *session, struct settings *settings)
 {
@@ -19,8 +37,8 @@ int cmd_open(struct session *session, struct settings *settings)
 	lock_init(&session->lock, &session->quorum, settings->key,
 		  settings->ttl, settings->quarantine);
 	if (settings->token != NULL)
-		snprintf(session->lock.token, sizeof(session->lock.token), "%s",
-			 settings->token);
+		lock_adopt(&session->lock, settings->token);
+	describe_wish(session);
 	return 0;
 }
 
@@ -63,6 +81,30 @@ static void complain_busy(const struct session *session,
 	buffer_release(&text);
 }
 
+/* Waiting would be for ourselves. */
+static void complain_nested(const struct session *session)
+{
+	log_error("%s: held by a run above this one, which waits for us: "
+		  "%s",
+		  session->settings->key,
+		  session->settings->kind == KIND_REENTRANT
+			  ? "use -r there, too"
+			  : "use -r in both to enter it again");
+}
+
+/* With so many permits no server may be down. */
+static void warn_of_permits(const struct session *session)
+{
+	const struct quorum *quorum = &session->quorum;
+
+	if (session->settings->kind == KIND_PERMITS && quorum->count > 1 &&
+	    quorum_size(quorum) == quorum->count)
+		log_notice("%s: with %" PRId64
+			   " permits on %zu servers, none of them may be down",
+			   session->settings->key, session->settings->permits,
+			   quorum->count);
+}
+
 static const char *outcome_of(int code)
 {
 	switch (code) {
@@ -82,7 +124,8 @@ static void give_back(struct session *session)
 	struct error error;
 
 	session->quorum.interrupt = -1;
-	if (lock_release(&session->lock, 0, deadline_in(session->quorum.timeout),
+	if (lock_release(&session->lock, 0,
+			 deadline_in(session->quorum.timeout),
 			 &error) != LOCK_OK)
 		cmd_complain(session, &error);
 }
@@ -97,6 +140,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	struct error error;
 	char text[DURATION_TEXT];
 
+	warn_of_permits(session);
 	record_describe(&session->lock.description, pid,
 			settings->label != NULL ? settings->label : label,
 			settings->ttl);
@@ -104,9 +148,13 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 			       &error)) {
 	case LOCK_OK:
 		taken.held = true;
-		log_step("%s: granted, fence %" PRId64 ", %s left",
-			 settings->key, session->lock.fence,
-			 duration_format(text,
+		if (settings->kind == KIND_NONE)
+			log_step("%s: free", settings->key);
+		else
+			log_step("%s: granted, fence %" PRId64 ", %s left",
+				 settings->key, session->lock.fence,
+				 duration_format(
+					 text,
 					 deadline_left(session->lock.valid)));
 		break;
 	case LOCK_INTERRUPTED:
@@ -114,7 +162,10 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	case LOCK_BUSY:
 		taken.status = settings->conflict_code;
 		taken.outcome = "busy";
-		complain_busy(session, &busy);
+		if (busy.nested)
+			complain_nested(session);
+		else
+			complain_busy(session, &busy);
 		break;
 	default:
 		taken.status = error.code;
@@ -127,7 +178,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 		return taken;
 	/* it came in time: nothing is started, nothing left behind */
 	taken.outcome = "interrupted";
-	if (taken.held)
+	if (taken.held && settings->kind != KIND_NONE)
 		give_back(session);
 	taken.held = false;
 	return taken;

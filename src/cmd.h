@@ -12,6 +12,7 @@ struct session {
 	struct settings *settings;
 	struct quorum quorum;
 	struct lock lock;
+	char ancestor[TOKEN_LONGEST + 1]; /* who is above us on KEY, or "" */
 };
 
 /* How taking a lock went. */

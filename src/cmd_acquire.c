@@ -13,23 +13,26 @@ static void format_shell(struct buffer *text, const struct lock *lock)
 
 	buffer_print(text, "REDLOCK_KEY=");
 	output_shell(text, lock->key.data);
+	buffer_print(text, "\nREDLOCK_TOKEN=");
+	output_shell(text, lock->token);
 	buffer_print(text,
-		     "\nREDLOCK_TOKEN='%s'\nREDLOCK_FENCE='%" PRId64
+		     "\nREDLOCK_FENCE='%" PRId64
 		     "'\nREDLOCK_VALID_UNTIL='%" PRId64 "'\nexport "
 		     "REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE "
 		     "REDLOCK_VALID_UNTIL\n",
-		     lock->token, lock->fence, until / 1000);
+		     lock->fence, until / 1000);
 }
 
 static void format_json(struct buffer *text, const struct lock *lock)
 {
 	buffer_print(text, "{\"key\":");
 	output_json(text, lock->key.data, lock->key.length);
+	buffer_print(text, ",\"token\":");
+	output_json(text, lock->token, strlen(lock->token));
 	buffer_print(text,
-		     ",\"token\":\"%s\",\"fence\":%" PRId64
-		     ",\"ttl_ms\":%" PRId64 ",\"valid_ms\":%" PRId64 "}\n",
-		     lock->token, lock->fence, lock->ttl,
-		     deadline_left(lock->valid));
+		     ",\"fence\":%" PRId64 ",\"ttl_ms\":%" PRId64
+		     ",\"valid_ms\":%" PRId64 "}\n",
+		     lock->fence, lock->ttl, deadline_left(lock->valid));
 }
 
 /* 0, or -1 with errno: then nobody knows the token. */
@@ -75,6 +78,7 @@ int cmd_acquire(struct settings *settings)
 	if (status != 0)
 		return status;
 	session.quorum.interrupt = signals_open();
+	session.lock.room = settings->ttl; /* nobody renews it */
 	/* the shell that waits for the token is the holder */
 	taken = cmd_take(&session, getppid(), "acquire");
 	status = taken.status;

@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "command.h"
 #include "duration.h"
+#include "held.h"
 #include "signals.h"
 #include "watchdog.h"
 
@@ -67,19 +68,6 @@ static int keep_status_fd(struct run *run)
 
 /* --- while COMMAND runs ------------------------------------------------- */
 
-/* KEY=TOKEN, with what could be misread in KEY percent-encoded. */
-static void describe_hold(struct buffer *held, const char *key,
-			  const char *token)
-{
-	for (; *key; key++)
-		if (strchr(" %=", *key) != NULL || (unsigned char)*key < 0x20 ||
-		    *key == 0x7f)
-			buffer_print(held, "%%%02X", (unsigned char)*key);
-		else
-			buffer_append(held, key, 1);
-	buffer_print(held, "=%s", token);
-}
-
 static int set_environment(const struct run *run)
 {
 	const struct lock *lock = &run->session.lock;
@@ -87,9 +75,9 @@ static int set_environment(const struct run *run)
 	struct buffer held = {0}, fence = {0};
 	int result;
 
-	if (outer != NULL && *outer != '\0')
-		buffer_print(&held, "%s ", outer);
-	describe_hold(&held, lock->key.data, lock->token);
+	if (outer != NULL)
+		buffer_print(&held, "%s", outer);
+	held_append(&held, lock->key.data, lock->token);
 	buffer_print(&fence, "%" PRId64, lock->fence);
 	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
 				 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
@@ -293,12 +281,13 @@ static void write_status(const struct run *run)
 		     ",\"renewals\":%u,\"key\":",
 		     run->taken.waited, run->held, run->watchdog.renewals);
 	output_json(&line, lock->key.data, lock->key.length);
-	if (run->taken.held)
-		buffer_print(&line,
-			     ",\"token\":\"%s\",\"fence\":%" PRId64 "}\n",
-			     lock->token, lock->fence);
-	else
-		buffer_print(&line, ",\"token\":null,\"fence\":null}\n");
+	buffer_print(&line, ",\"token\":");
+	if (run->taken.held) {
+		output_json(&line, lock->token, strlen(lock->token));
+		buffer_print(&line, ",\"fence\":%" PRId64 "}\n", lock->fence);
+	} else {
+		buffer_print(&line, "null,\"fence\":null}\n");
+	}
 	if (output_write(run->status_fd, line.data, line.length) < 0)
 		log_error("%s: --status-fd: %s", run->settings->key,
 			  strerror(errno));
@@ -343,6 +332,7 @@ int cmd_run(struct settings *settings)
 		return EXIT_SYSTEM;
 	}
 	run.session.quorum.interrupt = run.signals;
+	run.session.lock.room = config_room(settings);
 	run.taken = cmd_take(&run.session, getpid(), run.label.data);
 	run.outcome = run.taken.outcome;
 	status = run.taken.status;

@@ -14,6 +14,7 @@ enum command_id {
 	COMMAND_ACQUIRE = 1 << 1,
 	COMMAND_RELEASE = 1 << 2,
 	COMMAND_EXTEND = 1 << 3,
+	COMMAND_WAIT = 1 << 4,
 };
 
 struct command {
@@ -32,5 +33,6 @@ int cmd_run(struct settings *settings);
 int cmd_acquire(struct settings *settings);
 int cmd_release(struct settings *settings);
 int cmd_extend(struct settings *settings);
+int cmd_wait(struct settings *settings);
 
 #endif

@@ -17,6 +17,7 @@
 #define DEFAULT_TIMEOUT 1000
 #define KILL_AFTER_LONGEST 5000
 #define TTL_LONGEST 86400000
+#define RENEWAL_TIME 500 /* ms that a first renewal is given */
 #define PASSWORD_LONGEST 4096
 #define LOCAL_START 10000 /* ms for a redis-server to come up */
 
@@ -28,6 +29,7 @@ void config_init(struct settings *settings)
 		.quarantine = UNSET,
 		.kill_after = UNSET,
 		.patience = {.limit = UNSET},
+		.permits = UNSET,
 		.conflict_code = EXIT_BUSY,
 		.status_fd = -1,
 	};
@@ -197,8 +199,17 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static enum kind kind_of(const struct settings *settings)
+{
+	return settings->shared             ? KIND_SHARED
+	       : settings->reentrant        ? KIND_REENTRANT
+	       : settings->permits != UNSET ? KIND_PERMITS
+					    : KIND_EXCLUSIVE;
+}
+
 static void fill_defaults(struct settings *settings)
 {
+	settings->kind = kind_of(settings);
 	settings->patience.wait = !settings->nonblock;
 	if (settings->ttl == UNSET)
 		settings->ttl = DEFAULT_TTL;
@@ -224,6 +235,13 @@ static int check(const struct settings *settings, struct error *error)
 	else if (settings->nonblock && settings->patience.poll)
 		wrong = "-n does not wait: it cannot go with --poll or "
 			"--tries";
+	else if (settings->exclusive + settings->shared + settings->reentrant +
+			 (settings->permits != UNSET) >
+		 1)
+		wrong = "-x, -s, -r and -P: it is one of them";
+	else if (settings->owner != NULL && !settings->reentrant)
+		wrong = "--token is for -r: a lock of another kind has a fresh "
+			"token each time";
 	else if (settings->quiet && settings->verbose)
 		wrong = "-q and -v: it is one or the other";
 	else if (settings->ttl > TTL_LONGEST)
@@ -264,6 +282,12 @@ int config_check_room(const struct settings *settings, struct error *error)
 		  settings->ttl, need, drift, margin, settings->kill_after,
 		  settings->timeout);
 	return -1;
+}
+
+int64_t config_room(const struct settings *settings)
+{
+	return guard_margin(settings->ttl) + settings->kill_after +
+	       least(settings->timeout, RENEWAL_TIME);
 }
 
 int config_quorum(struct settings *settings, struct quorum *quorum,

@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "log.h"
+#include "lock.h"
 #include "quorum.h"
 #include "waiter.h"
 
@@ -23,6 +24,9 @@ struct settings {
 	size_t server_count;
 	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
 	struct patience patience;
+	enum kind kind;
+	int64_t permits;   /* UNSET */
+	const char *owner; /* --token */
 	int conflict_code;
 	enum on_lost on_lost;
 	int lost_signal;
@@ -30,7 +34,7 @@ struct settings {
 	const char *shell_command; /* -c */
 	int status_fd;             /* -1: none */
 	enum format format;
-	bool nonblock, exclusive, quiet, verbose, help;
+	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help;
 	struct error error; /* a server that could not be added */
 	const char *key, *token;
 	char **command; /* NULL-terminated; run */
@@ -49,6 +53,9 @@ int config_finish(struct settings *settings, struct error *error);
 
 /* What a run must hold: the ttl has room to renew and to stop COMMAND. */
 int config_check_room(const struct settings *settings, struct error *error);
+
+/* How much validity a run needs to begin with: to kill, and to be renewed. */
+int64_t config_room(const struct settings *settings);
 
 /* Hands the servers over to a quorum; `local:` is started where need be. */
 int config_quorum(struct settings *settings, struct quorum *quorum,

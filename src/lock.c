@@ -30,6 +30,13 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 	lock->hold[0] = '-';
 }
 
+void lock_adopt(struct lock *lock, const char *token)
+{
+	strlcpy(lock->token, token, sizeof(lock->token));
+	lock->hold[0] = '*';
+	token_make(lock->hold + 1);
+}
+
 void lock_release_memory(struct lock *lock)
 {
 	free((char *)lock->record.data);

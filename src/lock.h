@@ -67,9 +67,9 @@ struct lock {
 	char token[TOKEN_LONGEST + 1];
 	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
 				    * "-", or '*' and a number for any */
-	const char *owner;         /* KIND_REENTRANT: the token to use, or NULL */
+	const char *owner;    /* KIND_REENTRANT: the token to use, or NULL */
 	const char *ancestor; /* who is above us and may hold KEY, or NULL */
-	int64_t clock; /* ms since 1970, one for all servers */
+	int64_t clock;        /* ms since 1970, one for all servers */
 	int64_t fence;
 	int64_t acquired;            /* when the lock was granted */
 	int64_t started;             /* when the last good round began */
@@ -95,6 +95,10 @@ enum lock_result {
  * (record_describe) first. */
 void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 	       int64_t ttl, int64_t quarantine);
+
+/* To extend or release what this token holds, without knowing which of its
+ * holds is ours. */
+void lock_adopt(struct lock *lock, const char *token);
 void lock_release_memory(struct lock *lock);
 
 /* The part of a ttl that clocks may disagree about. */

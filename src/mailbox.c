@@ -27,6 +27,7 @@ void mailbox_init(struct mailbox *mailbox, const struct server *servers,
 
 		server_init(&mailbox->ears[i], &url, false);
 		mailbox->ears[i].listens = true;
+		mailbox->ears[i].stream.keep_alive = true;
 	}
 }
 
@@ -48,8 +49,8 @@ static void shut(struct mailbox *mailbox, size_t i)
 	server_cut(&mailbox->ears[i]);
 	mailbox->ear[i].state = EAR_SHUT;
 	mailbox->ear[i].failures++;
-	mailbox->ear[i].due = deadline_in(token_jitter(
-		pause < RETRY_LONGEST ? pause : RETRY_LONGEST));
+	mailbox->ear[i].due = deadline_in(
+		token_jitter(pause < RETRY_LONGEST ? pause : RETRY_LONGEST));
 }
 
 static void ask(struct mailbox *mailbox, size_t i)
@@ -79,6 +80,13 @@ void mailbox_subscribe(struct mailbox *mailbox, struct argument channel)
 bool mailbox_is_open(const struct mailbox *mailbox, size_t i)
 {
 	return mailbox->ear[i].state == EAR_OPEN;
+}
+
+const char *mailbox_failure(const struct mailbox *mailbox, size_t i)
+{
+	if (mailbox->ear[i].state == EAR_OPEN || mailbox->ear[i].failures == 0)
+		return NULL;
+	return mailbox->ears[i].why;
 }
 
 size_t mailbox_refused(const struct mailbox *mailbox, const char **name,
@@ -128,6 +136,7 @@ static void got(void *context, struct server *ear, uint64_t ticket,
 		shut(mailbox, i);
 	} else {
 		mailbox->ear[i].state = EAR_REFUSED;
+		mailbox->ear[i].failures++;
 		server_cut(ear);
 	}
 }
@@ -143,6 +152,9 @@ static void look_after(struct mailbox *mailbox, size_t i)
 			ask(mailbox, i);
 		break;
 	case EAR_ASKED:
+		if (due)
+			server_blame_silence(&mailbox->ears[i],
+					     2 * mailbox->timeout);
 		if (due || server_is_down(&mailbox->ears[i]))
 			shut(mailbox, i);
 		break;

@@ -55,6 +55,9 @@ void mailbox_subscribe(struct mailbox *mailbox, struct argument channel);
 
 bool mailbox_is_open(const struct mailbox *mailbox, size_t server);
 
+/* Why there is no subscription, where it has been tried; else NULL. */
+const char *mailbox_failure(const struct mailbox *mailbox, size_t server);
+
 /* How many refuse subscriptions for good; *why says what one of them said. */
 size_t mailbox_refused(const struct mailbox *mailbox, const char **name,
 		       const char **why);

@@ -15,9 +15,12 @@
 #define ACQUIRE COMMAND_ACQUIRE
 #define RELEASE COMMAND_RELEASE
 #define EXTEND COMMAND_EXTEND
+#define WAIT COMMAND_WAIT
 #define TAKING (RUN | ACQUIRE)
-#define ALL (RUN | ACQUIRE | RELEASE | EXTEND)
+#define WAITING (TAKING | WAIT)
+#define ALL (TAKING | RELEASE | EXTEND | WAIT)
 
+#define PERMITS_MOST 100000
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
 
 static const char *set_duration(struct settings *settings, void *field,
@@ -105,6 +108,26 @@ static const char *set_tries(struct settings *settings, void *field,
 	return NULL;
 }
 
+static const char *set_permits(struct settings *settings, void *field,
+			       char *value)
+{
+	long number;
+
+	(void)field;
+	if (parse_number(value, PERMITS_MOST, &number) < 0 || number == 0)
+		return "a number from 1 to 100000";
+	settings->permits = number;
+	return NULL;
+}
+
+static const char *set_owner(struct settings *settings, void *field,
+			     char *value)
+{
+	if (!token_is_plain(value))
+		return "1 to 256 characters without blanks, '%' and '='";
+	return set_text(settings, field, value);
+}
+
 static const char *set_on_lost(struct settings *settings, void *field,
 			       char *value)
 {
@@ -161,18 +184,26 @@ const struct option options[] = {
 	 FIELD(ttl), "the lease (30s)"},
 	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_flag,
 	 FIELD(nonblock), "do not wait"},
-	{'w', "wait", TAKES_VALUE, "DURATION", TAKING, set_duration,
+	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,
 	 FIELD(patience.limit), "wait no longer than this (for ever)"},
-	{'E', "conflict-exit-code", TAKES_VALUE, "N", TAKING, set_conflict, 0,
+	{'E', "conflict-exit-code", TAKES_VALUE, "N", WAITING, set_conflict, 0,
 	 "exit status where KEY is held by others (75)"},
 	{'x', "exclusive", TAKES_NOTHING, NULL, TAKING, set_flag,
 	 FIELD(exclusive), "one holder at a time (the default)"},
+	{'s', "shared", TAKES_NOTHING, NULL, TAKING, set_flag, FIELD(shared),
+	 "any number of shared holders, or one exclusive"},
+	{'P', "permits", TAKES_VALUE, "N", TAKING, set_permits, 0,
+	 "up to N holders at a time"},
+	{'r', "reentrant", TAKES_NOTHING, NULL, TAKING, set_flag,
+	 FIELD(reentrant), "an owner may hold KEY more than once"},
+	{0, "token", TAKES_VALUE, "TOKEN", ACQUIRE, set_owner, FIELD(owner),
+	 "with -r: the owner to be (a fresh one)"},
 	{0, "poll", MAY_TAKE_VALUE, "DURATION", TAKING, set_poll,
 	 FIELD(patience.every),
-	 "try again and again, every DURATION (growing, to 128ms)"},
+	 "no queue: try again, every DURATION (growing, to 128ms)"},
 	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries, 0,
 	 "give up after N attempts"},
-	{0, "quarantine", TAKES_VALUE, "DURATION", TAKING, set_duration,
+	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING, set_duration,
 	 FIELD(quarantine),
 	 "a server up for less has no vote (ttl, with 3 servers or more)"},
 	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_text, FIELD(label),

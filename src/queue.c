@@ -8,222 +8,9 @@
 #include "log.h"
 #include "script.h"
 
-#define HEARTBEAT 5000     /* ms between requests, at most */
-#define GRANT_LEASE 10000  /* ms, the longest lease of a message (settle.lua) */
-#define PLACE_TIME 10      /* ms that each place in the queue waits longer */
-#define FOREIGN_FIRST 50   /* ms between looks at another program's lock */
-#define FOREIGN_LONGEST 500
-#define OUTAGE_FIRST 50 /* ms between requests to a server that fails */
-#define OUTAGE_LONGEST 1000
+#define GRANT_LEASE 10000 /* ms, the longest lease of a message (settle.lua) */
 #define PARTIAL_TIME 5 /* ms, and two round trips, to get the missing votes */
 #define FIRST_RENEWAL 100 /* ms: a command that ends sooner needs none */
-
-/* --- what is asked ------------------------------------------------------ */
-
-static int64_t heartbeat(const struct lock *lock)
-{
-	return lock->ttl / 3 < HEARTBEAT ? lock->ttl / 3 : HEARTBEAT;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static void ask(struct queue *queue, size_t i)
-{
-	struct standing *at = &queue->at[i];
-	int64_t now = clock_ms();
-
-	at->sent++;
-	at->sent_at[at->sent % QUEUE_RECENT] = now;
-	if (at->oldest + QUEUE_RECENT <= at->sent)
-		at->oldest = at->sent - QUEUE_RECENT + 1;
-	at->due = deadline_at(now + heartbeat(queue->lock));
-	queue->lock->clock = clock_wall_ms();
-	script_queue(queue->lock, i, at->sent, now - queue->began);
-}
-
-/* A server that listens to us may be asked; one request at a time. */
-static bool may_ask(const struct queue *queue, size_t i)
-{
-	return mailbox_is_open(&queue->mailbox, i) &&
-	       !quorum_is_waiting(queue->lock->quorum, i);
-}
-
-static void ask_those_due(struct queue *queue)
-{
-	for (size_t i = 0; i < queue->lock->quorum->count; i++)
-		if (queue->lock->vote[i] != VOTE_YES && may_ask(queue, i) &&
-		    deadline_passed(queue->at[i].due))
-			ask(queue, i);
-}
-
-/* --- what is heard ------------------------------------------------------ */
-
-/* When to ask again one that has refused. */
-static void plan_next(struct queue *queue, size_t i, const struct value *said)
-{
-	struct standing *at = &queue->at[i];
-	bool foreign = said[1].number != -2 && said[3].length == 0;
-	int64_t after = -1;
-
-	if (said[1].number >= 0)
-		after = said[1].number + PLACE_TIME * (at->place + 1);
-	if (foreign && at->place == 0) {
-		/* its holder will tell nobody: the head looks, for all */
-		at->pause = at->pause == 0 ? FOREIGN_FIRST
-					   : least(2 * at->pause, FOREIGN_LONGEST);
-		after = after < 0 ? at->pause : least(after, at->pause);
-	}
-	if (after >= 0)
-		at->due = deadline_earlier(at->due, deadline_in(after));
-}
-
-static void take_refusal(struct queue *queue, size_t i,
-			 const struct reply *reply)
-{
-	queue->at[i].oldest = queue->at[i].sent;
-	plan_next(queue, i, reply->value);
-}
-
-static void on_reply(void *context, size_t i, const struct reply *reply)
-{
-	struct queue *queue = context;
-	struct lock *lock = queue->lock;
-	struct standing *at = &queue->at[i];
-	struct busy seen = {.held = -1, .place = -1};
-	struct hearing hearing = {.lock = lock, .busy = &seen};
-	int64_t sent_at = at->sent_at[at->sent % QUEUE_RECENT];
-	int64_t took = clock_ms() - sent_at;
-
-	queue->news = true;
-	attempt_read(&hearing, i, reply, &at->place);
-	switch (lock->vote[i]) {
-	case VOTE_YES:
-	case VOTE_QUARANTINED:
-		at->oldest = at->sent + 1;
-		at->valid = lock_validity(lock, sent_at);
-		at->pause = 0;
-		break;
-	case VOTE_HELD:
-		take_refusal(queue, i, reply);
-		if (seen.known || !queue->busy->known)
-			*queue->busy = seen;
-		break;
-	default:
-		at->pause = at->pause == 0 ? OUTAGE_FIRST
-					   : least(2 * at->pause, OUTAGE_LONGEST);
-		at->due = deadline_in(at->pause);
-		return;
-	}
-	if (took > queue->slowest)
-		queue->slowest = took;
-}
-
-static void on_opened(void *context, size_t i)
-{
-	struct queue *queue = context;
-	struct quorum *quorum = queue->lock->quorum;
-	int64_t sent_at = queue->at[i].sent_at[queue->at[i].sent % QUEUE_RECENT];
-
-	queue->news = true;
-	/* it listens, but leaves an old request without an answer: a connection
-	 * that nobody has closed */
-	if (quorum_is_waiting(quorum, i) &&
-	    clock_ms() - sent_at > quorum->timeout)
-		quorum_abandon(quorum, i);
-	queue->at[i].due = deadline_at(0);
-}
-
-/* What a server publishes: "request fence lease hold". */
-struct message {
-	int64_t request, fence, lease;
-	char hold[TOKEN_SIZE + 1];
-};
-
-static bool read_number(const char **text, int64_t *number)
-{
-	char *end;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	*number = strtoll(*text, &end, 10);
-	*text = end + 1;
-	return *end == ' ' && *number <= FENCE_LARGEST;
-}
-
-static bool parse(struct message *message, const char *text, size_t length)
-{
-	char copy[128];
-	const char *at = copy;
-
-	if (length >= sizeof(copy))
-		return false;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
-	return read_number(&at, &message->request) &&
-	       read_number(&at, &message->fence) &&
-	       read_number(&at, &message->lease) &&
-	       strlcpy(message->hold, at, sizeof(message->hold)) <
-		       sizeof(message->hold);
-}
-
-/* Whether it answers what was asked, and has not been answered since. */
-static bool is_current(const struct queue *queue, size_t i,
-		       const struct message *message)
-{
-	const struct standing *at = &queue->at[i];
-	const struct lock *lock = queue->lock;
-	uint64_t n = (uint64_t)message->request;
-
-	return n >= at->oldest && n <= at->sent &&
-	       message->lease <= lock->ttl &&
-	       (message->fence == 0) == (lock->kind == KIND_NONE) &&
-	       strcmp(message->hold, lock->hold) == 0;
-}
-
-static void take_grant(struct queue *queue, size_t i,
-		       const struct message *message)
-{
-	struct standing *at = &queue->at[i];
-	uint64_t n = (uint64_t)message->request;
-	struct deadline valid = deadline_at(at->sent_at[n % QUEUE_RECENT] +
-					    message->lease -
-					    lock_drift(message->lease));
-
-	at->oldest = n + 1;
-	if (deadline_passed(valid) || queue->lock->vote[i] == VOTE_YES)
-		return;
-	at->valid = valid;
-	at->pause = 0;
-	queue->by_message = true;
-	attempt_count(queue->lock, i, message->fence);
-}
-
-static void on_message(void *context, size_t i, const char *text, size_t length)
-{
-	struct queue *queue = context;
-	struct message message;
-
-	queue->news = true;
-	if (!parse(&message, text, length))
-		return;
-	if (message.request == 0) /* KEY ends sooner than we were told */
-		queue->at[i].due = deadline_earlier(
-			queue->at[i].due,
-			deadline_in(message.lease + PLACE_TIME));
-	else if (is_current(queue, i, &message))
-		take_grant(queue, i, &message);
-	else
-		log_step("%s: a stale message, passed over",
-			 queue->lock->quorum->servers[i].url.name);
-}
-
-static bool has_news(void *context)
-{
-	return ((struct queue *)context)->news;
-}
 
 /* --- from votes to a lock ----------------------------------------------- */
 
@@ -233,22 +20,6 @@ static size_t granted(const struct lock *lock)
 	       ballot_count(lock, VOTE_QUARANTINED);
 }
 
-/* What has been granted and is over is no vote. */
-static void drop_late_votes(struct queue *queue)
-{
-	struct lock *lock = queue->lock;
-
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if ((lock->vote[i] != VOTE_YES &&
-		     lock->vote[i] != VOTE_QUARANTINED) ||
-		    lock->kind == KIND_NONE ||
-		    !deadline_passed(queue->at[i].valid))
-			continue;
-		lock->vote[i] = VOTE_PENDING;
-		queue->at[i].due = deadline_at(0);
-	}
-}
-
 /* The end of validity of the last vote that a quorum needs. */
 static struct deadline quorum_validity(const struct queue *queue)
 {
@@ -256,12 +27,12 @@ static struct deadline quorum_validity(const struct queue *queue)
 	struct deadline best = deadline_at(0);
 
 	for (size_t i = 0; i < lock->quorum->count; i++) {
-		struct deadline valid = queue->at[i].valid;
+		struct deadline valid = queue->requests.at[i].valid;
 		size_t as_good = 0;
 
 		for (size_t k = 0; k < lock->quorum->count; k++)
 			as_good += lock->vote[k] == VOTE_YES &&
-				   queue->at[k].valid.at >= valid.at;
+				   queue->requests.at[k].valid.at >= valid.at;
 		if (lock->vote[i] == VOTE_YES && valid.at > best.at &&
 		    as_good >= quorum_size(lock->quorum))
 			best = valid;
@@ -275,7 +46,8 @@ static void tidy(struct queue *queue)
 	struct lock *lock = queue->lock;
 
 	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if (lock->vote[i] == VOTE_YES || queue->at[i].sent == 0)
+		if (lock->vote[i] == VOTE_YES ||
+		    queue->requests.at[i].sent == 0)
 			continue;
 		if (lock->kind == KIND_NONE)
 			script_release(lock, i, 0);
@@ -289,13 +61,14 @@ static bool has_room(const struct lock *lock)
 {
 	int64_t left = deadline_left(lock->valid);
 
-	return left > lock->room && left > least(lock->ttl, GRANT_LEASE) / 2;
+	return left > lock->room &&
+	       left > (lock->ttl < GRANT_LEASE ? lock->ttl : GRANT_LEASE) / 2;
 }
 
 static enum lock_result win(struct queue *queue, struct error *error)
 {
 	struct lock *lock = queue->lock;
-	struct hearing hearing = {.lock = lock, .busy = queue->busy};
+	struct hearing hearing = {.lock = lock, .busy = queue->requests.busy};
 	struct deadline until = deadline_in(lock->quorum->timeout);
 	enum lock_result result = LOCK_OK;
 
@@ -309,9 +82,9 @@ static enum lock_result win(struct queue *queue, struct error *error)
 	if (result != LOCK_OK)
 		return result == LOCK_INTERRUPTED ? result : LOCK_AGAIN;
 	tidy(queue);
-	lock->renew = deadline_in(queue->by_message ? FIRST_RENEWAL
-						    : lock->ttl / 3);
-	if (!queue->by_message || has_room(lock))
+	lock->renew = deadline_in(queue->requests.by_message ? FIRST_RENEWAL
+							     : lock->ttl / 3);
+	if (!queue->requests.by_message || has_room(lock))
 		return deadline_passed(lock->valid) ? LOCK_AGAIN : LOCK_OK;
 	log_step("granted by message, confirmed by a round");
 	result = lock_extend(lock, until, error);
@@ -327,7 +100,7 @@ static enum lock_result win(struct queue *queue, struct error *error)
 static bool is_split(struct queue *queue, struct deadline *wake)
 {
 	struct lock *lock = queue->lock;
-	int64_t patience = PARTIAL_TIME + 2 * queue->slowest;
+	int64_t patience = PARTIAL_TIME + 2 * queue->requests.slowest;
 
 	if (granted(lock) == 0) {
 		queue->partial = 0;
@@ -346,8 +119,8 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	queue->asked_again = true;
 	queue->partial += patience + token_jitter(PARTIAL_TIME);
 	for (size_t i = 0; i < lock->quorum->count; i++)
-		queue->at[i].due = deadline_at(0);
-	ask_those_due(queue);
+		queue->requests.at[i].due = deadline_at(0);
+	requests_ask_due(&queue->requests);
 	return false;
 }
 
@@ -357,9 +130,12 @@ void queue_init(struct queue *queue, struct lock *lock, struct busy *busy)
 {
 	*queue = (struct queue){
 		.lock = lock,
-		.busy = busy,
-		.began = clock_ms(),
-		.listener = {queue, on_opened, on_message},
+		.listener = {&queue->requests, requests_opened,
+			     requests_message},
+		.requests = {.lock = lock,
+			     .busy = busy,
+			     .mailbox = &queue->mailbox,
+			     .began = clock_ms()},
 	};
 	mailbox_init(&queue->mailbox, lock->quorum->servers,
 		     lock->quorum->count, lock->quorum->timeout,
@@ -393,9 +169,9 @@ static void begin(struct queue *queue)
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++) {
 		lock->fences[i] = 0;
-		queue->at[i] = (struct standing){.place = -1};
+		queue->requests.at[i] = (struct standing){.place = -1};
 	}
-	queue->by_message = false;
+	queue->requests.by_message = false;
 	queue->partial = 0;
 	suffix[0] = ':';
 	strlcpy(suffix + 1, lock->token, sizeof(suffix) - 1);
@@ -405,35 +181,38 @@ static void begin(struct queue *queue)
 	free((char *)last.data);
 }
 
-/* BUSY where a quorum has answered, not long ago; else ERROR. */
+static bool is_cut_off(const struct lock *lock)
+{
+	return ballot_count(lock, VOTE_FAILED) >
+	       lock->quorum->count - quorum_size(lock->quorum);
+}
+
+/* Says once that too few servers are left, until there are enough again. */
+static void watch_outage(struct queue *queue)
+{
+	const struct lock *lock = queue->lock;
+	struct error error;
+
+	if (!is_cut_off(lock) && ballot_count(lock, VOTE_FAILED) == 0)
+		queue->told = false;
+	if (!is_cut_off(lock) || queue->told)
+		return;
+	queue->told = true;
+	ballot_explain_failure(lock, &error);
+	log_notice("%.*s: still waiting: %s", (int)lock->key.length,
+		   lock->key.data, error.text);
+}
+
+/* BUSY, unless too few servers can be reached. */
 static enum lock_result judge_end(const struct queue *queue,
 				  struct error *error)
 {
-	struct lock *lock = queue->lock;
-	struct hearing hearing = {.lock = lock, .busy = queue->busy};
-	int64_t now = clock_ms();
+	const struct lock *lock = queue->lock;
 
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		const struct standing *at = &queue->at[i];
-		int64_t sent_at = at->sent_at[at->sent % QUEUE_RECENT];
-
-		if (!quorum_is_waiting(lock->quorum, i) ||
-		    now - sent_at < lock->quorum->timeout)
-			continue;
-		lock->vote[i] = VOTE_FAILED;
-		server_blame_silence(&lock->quorum->servers[i], now - sent_at);
-	}
-	return attempt_judge(&hearing, error);
-}
-
-static struct deadline next_wake(const struct queue *queue)
-{
-	struct deadline wake = deadline_never();
-
-	for (size_t i = 0; i < queue->lock->quorum->count; i++)
-		if (queue->lock->vote[i] != VOTE_YES && may_ask(queue, i))
-			wake = deadline_earlier(wake, queue->at[i].due);
-	return wake;
+	if (!is_cut_off(lock))
+		return LOCK_BUSY;
+	ballot_explain_failure(lock, error);
+	return LOCK_ERROR;
 }
 
 static enum lock_result wait_for_votes(struct queue *queue,
@@ -441,13 +220,15 @@ static enum lock_result wait_for_votes(struct queue *queue,
 				       struct error *error)
 {
 	struct lock *lock = queue->lock;
-	struct judge judge = {queue, on_reply, has_news};
+	struct judge judge = {&queue->requests, requests_reply,
+			      requests_have_news};
 	const char *server, *why;
 
 	for (;;) {
 		struct deadline wake;
 
-		drop_late_votes(queue);
+		requests_drop_late(&queue->requests);
+		requests_blame_silent(&queue->requests);
 		if (lock->alias || ballot_is_hopeless(lock) ||
 		    queue_is_deaf(queue, &server, &why)) {
 			ballot_explain_failure(lock, error);
@@ -457,13 +238,14 @@ static enum lock_result wait_for_votes(struct queue *queue,
 			return win(queue, error);
 		if (deadline_passed(until))
 			return judge_end(queue, error);
-		ask_those_due(queue);
-		wake = deadline_earlier(until, next_wake(queue));
+		watch_outage(queue);
+		requests_ask_due(&queue->requests);
+		wake = deadline_earlier(until, requests_next(&queue->requests));
 		if (is_split(queue, &wake))
 			return LOCK_AGAIN;
 		if (queue->show != NULL)
 			queue->show(queue);
-		queue->news = false;
+		queue->requests.news = false;
 		if (quorum_idle(lock->quorum, wake, &judge) ==
 		    GATHER_INTERRUPTED)
 			return LOCK_INTERRUPTED;
@@ -473,7 +255,8 @@ static enum lock_result wait_for_votes(struct queue *queue,
 enum lock_result queue_wait(struct queue *queue, struct deadline until,
 			    struct error *error)
 {
-	struct hearing hearing = {.lock = queue->lock, .busy = queue->busy};
+	struct hearing hearing = {.lock = queue->lock,
+				  .busy = queue->requests.busy};
 	enum lock_result result;
 
 	begin(queue);

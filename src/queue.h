@@ -42,32 +42,17 @@
 #ifndef QUEUE_H
 #define QUEUE_H
 
-#include "lock.h"
-#include "mailbox.h"
-
-#define QUEUE_RECENT 4 /* requests whose time of sending is remembered */
+#include "requests.h"
 
 struct queue {
 	struct lock *lock;
-	struct busy *busy;
 	struct mailbox mailbox;
 	struct listener listener;
 	struct argument channel;
-	int64_t began;    /* when the waiting did, as others shall see it */
-	bool news;        /* something is to be done before going to sleep */
-	bool by_message;  /* some vote came so */
+	struct requests requests;
+	bool told;        /* of an outage */
 	bool asked_again; /* those that have not granted it, as others have */
-	int64_t partial;  /* since when there are some votes; 0: none */
-	int64_t slowest;  /* ms of an answer */
-	struct standing {
-		uint64_t sent;   /* number of the last request */
-		uint64_t oldest; /* that may still be answered by a message */
-		int64_t sent_at[QUEUE_RECENT];
-		struct deadline valid; /* of its vote */
-		struct deadline due;   /* the next request */
-		int64_t place;
-		int64_t pause; /* ms, doubled with each try */
-	} at[SERVERS_MAX];
+	int64_t partial; /* when too few votes are given up; 0: there are none */
 	/* called when who is ahead may have changed, and each second on a
 	 * terminal; NULL for none */
 	void (*show)(const struct queue *queue);
@@ -77,6 +62,8 @@ void queue_init(struct queue *queue, struct lock *lock, struct busy *busy);
 void queue_release(struct queue *queue);
 
 /*
+ * An outage is told of once, and waited through.
+ *
  * OK: lock is held as after lock_acquire. BUSY: until has passed. AGAIN: wait a
  * moment and call again. After anything but OK nothing is left on any server
  * that answers. ERROR with queue_is_deaf: the servers let nobody listen.

@@ -26,10 +26,10 @@
 struct quorum {
 	struct server *servers; /* owned */
 	size_t count;
-	int64_t permits; /* how many may hold the lock, 1 unless set */
+	int64_t permits;         /* how many may hold the lock, 1 unless set */
 	struct mailbox *mailbox; /* polled, too, where there is one */
-	int64_t timeout; /* ms, of one round */
-	int interrupt;   /* readable: give up at once; -1 for none */
+	int64_t timeout;         /* ms, of one round */
+	int interrupt;           /* readable: give up at once; -1 for none */
 	uint64_t ticket;
 	int64_t asked_at; /* ms; when this round began */
 	struct {

@@ -26,6 +26,8 @@ const struct command commands[] = {
 	 "give KEY back", cmd_release},
 	{COMMAND_EXTEND, "extend", "extend [OPTION ...] KEY [TOKEN]",
 	 "renew KEY's lease", cmd_extend},
+	{COMMAND_WAIT, "wait", "wait [OPTION ...] KEY",
+	 "wait until KEY is free, and take nothing", cmd_wait},
 	{0, NULL, NULL, NULL, NULL},
 };
 

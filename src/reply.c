@@ -8,6 +8,7 @@
 
 #define ARRAY_LONGEST 64 /* elements */
 #define ARRAY_DEEPEST 4
+#define OUR_REFUSAL "PERMITS " /* acquire.lua */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
@@ -74,6 +75,12 @@ void reply_flatten(struct reply *reply, const redisReply *from)
 	}
 }
 
+bool reply_is_message(const struct reply *reply)
+{
+	return reply->count == 3 && reply->value[0].text != NULL &&
+	       strcmp(reply->value[0].text, "message") == 0;
+}
+
 static bool starts_with(const char *text, const char *start)
 {
 	return strncmp(text, start, strlen(start)) == 0;
@@ -95,7 +102,6 @@ struct refusal reply_sort(const char *failure)
 		/* EVAL has more arguments than one may send without login */
 		{"ERR Protocol error: unauthenticated", EXIT_REFUSED},
 		{"WRONGTYPE", EXIT_MISUSED},
-		{"PERMITS", EXIT_MISUSED}, /* ours: acquire.lua */
 		{"READONLY", EXIT_UNREACHED},
 		{"MOVED", EXIT_UNREACHED},
 		{"ASK", EXIT_UNREACHED},
@@ -110,6 +116,9 @@ struct refusal reply_sort(const char *failure)
 	const char *wrapped = strstr(failure, ": -");
 	const char *text = wrapped != NULL ? wrapped + 3 : failure;
 
+	if (starts_with(text, OUR_REFUSAL))
+		return (struct refusal){EXIT_MISUSED, false,
+					text + strlen(OUR_REFUSAL)};
 	for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++)
 		if (starts_with(text, lasting[i].start))
 			return (struct refusal){lasting[i].code, false, text};

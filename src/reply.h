@@ -33,6 +33,9 @@ struct redisReader *reply_reader_new(void);
 /* The texts stay from's. */
 void reply_flatten(struct reply *reply, const struct redisReply *from);
 
+/* Something published, that nobody has asked for just now. */
+bool reply_is_message(const struct reply *reply);
+
 struct refusal {
 	int code;         /* enum exit_code */
 	bool passing;     /* may be gone at the next try */

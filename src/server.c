@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <hiredis.h>
 
@@ -135,7 +134,6 @@ static int connect_start(struct server *server)
 	if (server->reader == NULL)
 		return fail(server, true, "out of memory");
 	greet_server(server);
-	server->stream.keep_alive = server->listens;
 	why = stream_open(&server->stream, &server->url);
 	return why != NULL ? fail(server, true, why) : 0;
 }
@@ -215,6 +213,11 @@ void server_renew(struct server *server)
 
 /* --- what comes back ---------------------------------------------------- */
 
+void server_blame(struct server *server, const char *why)
+{
+	blame(server, EXIT_UNREACHED, true, "%s", why);
+}
+
 void server_blame_silence(struct server *server, int64_t waited_ms)
 {
 	static const char *const doing[] = {
@@ -263,13 +266,6 @@ static int greeted(struct server *server, enum owed_kind kind,
 	return 0;
 }
 
-static bool is_message(const struct server *server, const struct reply *reply)
-{
-	return server->listens && reply->count == 3 &&
-	       reply->value[0].text != NULL &&
-	       strcmp(reply->value[0].text, "message") == 0;
-}
-
 static int dispatch(struct server *server, const redisReply *from,
 		    server_reply *callback, void *context)
 {
@@ -277,7 +273,7 @@ static int dispatch(struct server *server, const redisReply *from,
 	struct reply reply = {0};
 
 	reply_flatten(&reply, from);
-	if (is_message(server, &reply)) {
+	if (server->listens && reply_is_message(&reply)) {
 		callback(context, server, 0, &reply);
 		return 0;
 	}
@@ -391,10 +387,9 @@ bool server_is_down(const struct server *server)
 int server_pump(struct server *server, short revents, server_reply *reply,
 		void *context)
 {
-	const char *why;
-
 	if (!server_is_up(server)) {
-		why = stream_step(&server->stream, revents);
+		const char *why = stream_step(&server->stream, revents);
+
 		if (why != NULL)
 			return fail(server, true, why);
 	} else if ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&

@@ -34,7 +34,7 @@
 
 #define ARGUMENTS_MAX 24 /* of a command */
 #define SERVERS_MAX 32
-#define OWED_MAX 32      /* replies a connection may owe before it is dropped */
+#define OWED_MAX 32 /* replies a connection may owe before it is dropped */
 
 struct argument {
 	const char *data;
@@ -111,6 +111,9 @@ bool server_owes_sticky(const struct server *server);
 /* Closes the connection unless it owes a sticky reply; the next server_ask
  * opens a fresh one. */
 void server_renew(struct server *server);
+
+/* Says why another connection to the server has failed, which may pass. */
+void server_blame(struct server *server, const char *why);
 
 /* Says why the server has not answered, for one that is waited for. */
 void server_blame_silence(struct server *server, int64_t waited_ms);

@@ -33,7 +33,7 @@ enum stream_state {
 
 struct stream {
 	enum stream_state state;
-	int fd; /* the socket, -1 where there is none */
+	int fd;          /* the socket, -1 where there is none */
 	bool keep_alive; /* for one that mostly listens */
 	uint16_t port;
 	struct resolve *lookup;

@@ -9,7 +9,7 @@
 #define OUTAGE_PAUSE 50   /* ms, at least, while servers are away */
 #define OUTAGE_LONGEST 1000
 
-#define SPLIT_PAUSE 10     /* ms, after a split vote */
+#define SPLIT_PAUSE 10 /* ms, after a split vote */
 #define SPLIT_LONGEST 500
 
 struct wait {
@@ -97,14 +97,14 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 	const char *server, *why;
 
 	queue_init(&queue, lock, busy);
-	queue.began = wait->began;
+	queue.requests.began = wait->began;
 	for (;;) {
 		result = queue_wait(&queue, wait->limit, error);
 		if (result != LOCK_AGAIN)
 			break;
 		log_step("split vote: given back, and asked for again");
 		/* so that two who came at once are told apart everywhere */
-		queue.began += token_jitter(SPLIT_PAUSE * 3);
+		queue.requests.began += token_jitter(SPLIT_PAUSE * 3);
 		if (!pause_for(token_jitter(doubled(SPLIT_PAUSE, splits++,
 						    SPLIT_LONGEST)),
 			       wait, lock->quorum->interrupt)) {

@@ -1,0 +1,294 @@
+#include "requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "attempt.h"
+#include "log.h"
+#include "script.h"
+
+#define HEARTBEAT 5000   /* ms between requests, at most */
+#define PLACE_TIME 10    /* ms that each place in the queue waits longer */
+#define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
+#define FOREIGN_LONGEST 500
+#define OUTAGE_FIRST 50 /* ms between requests to a server that fails */
+#define OUTAGE_LONGEST 1000
+
+/* --- what is asked ------------------------------------------------------ */
+
+static int64_t heartbeat(const struct lock *lock)
+{
+	return lock->ttl / 3 < HEARTBEAT ? lock->ttl / 3 : HEARTBEAT;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void ask(struct requests *requests, size_t i)
+{
+	struct standing *at = &requests->at[i];
+	int64_t now = clock_ms();
+
+	at->sent++;
+	at->sent_at[at->sent % REQUESTS_RECENT] = now;
+	if (at->oldest + REQUESTS_RECENT <= at->sent)
+		at->oldest = at->sent - REQUESTS_RECENT + 1;
+	at->due = deadline_at(now + heartbeat(requests->lock));
+	requests->lock->clock = clock_wall_ms();
+	script_queue(requests->lock, i, at->sent, now - requests->began);
+}
+
+static int64_t last_sent(const struct requests *requests, size_t i)
+{
+	const struct standing *at = &requests->at[i];
+
+	return at->sent_at[at->sent % REQUESTS_RECENT];
+}
+
+/* A server that listens to us may be asked; one request at a time. */
+static bool may_ask(const struct requests *requests, size_t i)
+{
+	return mailbox_is_open(requests->mailbox, i) &&
+	       !quorum_is_waiting(requests->lock->quorum, i);
+}
+
+void requests_ask_due(struct requests *requests)
+{
+	for (size_t i = 0; i < requests->lock->quorum->count; i++)
+		if (requests->lock->vote[i] != VOTE_YES &&
+		    may_ask(requests, i) &&
+		    deadline_passed(requests->at[i].due))
+			ask(requests, i);
+}
+
+/* --- what is heard ------------------------------------------------------ */
+
+/* When to ask again one that has refused. */
+static void plan_next(struct requests *requests, size_t i,
+		      const struct value *said)
+{
+	struct standing *at = &requests->at[i];
+	bool foreign = said[1].number != -2 && said[3].length == 0;
+	int64_t after = -1;
+
+	if (said[1].number >= 0)
+		after = said[1].number + PLACE_TIME * (at->place + 1);
+	if (foreign && at->place == 0) {
+		/* its holder will tell nobody: the head looks, for all */
+		at->pause = at->pause == 0
+				    ? FOREIGN_FIRST
+				    : least(2 * at->pause, FOREIGN_LONGEST);
+		after = after < 0 ? at->pause : least(after, at->pause);
+	}
+	if (after >= 0)
+		at->due = deadline_earlier(at->due, deadline_in(after));
+}
+
+static void take_refusal(struct requests *requests, size_t i,
+			 const struct reply *reply)
+{
+	requests->at[i].oldest = requests->at[i].sent;
+	plan_next(requests, i, reply->value);
+}
+
+void requests_reply(void *context, size_t i, const struct reply *reply)
+{
+	struct requests *requests = context;
+	struct lock *lock = requests->lock;
+	struct standing *at = &requests->at[i];
+	struct busy seen = {.held = -1, .place = -1};
+	struct hearing hearing = {.lock = lock, .busy = &seen};
+	int64_t sent_at = last_sent(requests, i);
+	int64_t took = clock_ms() - sent_at;
+
+	requests->news = true;
+	attempt_read(&hearing, i, reply, &at->place);
+	switch (lock->vote[i]) {
+	case VOTE_YES:
+	case VOTE_QUARANTINED:
+		at->oldest = at->sent + 1;
+		at->valid = lock_validity(lock, sent_at);
+		at->pause = 0;
+		break;
+	case VOTE_HELD:
+		take_refusal(requests, i, reply);
+		if (seen.known || !requests->busy->known)
+			*requests->busy = seen;
+		break;
+	default:
+		at->pause = at->pause == 0
+				    ? OUTAGE_FIRST
+				    : least(2 * at->pause, OUTAGE_LONGEST);
+		at->due = deadline_in(at->pause);
+		return;
+	}
+	if (took > requests->slowest)
+		requests->slowest = took;
+}
+
+void requests_opened(void *context, size_t i)
+{
+	struct requests *requests = context;
+	struct quorum *quorum = requests->lock->quorum;
+
+	requests->news = true;
+	/* it listens, but leaves an old request without an answer: a connection
+	 * that nobody has closed */
+	if (quorum_is_waiting(quorum, i) &&
+	    clock_ms() - last_sent(requests, i) > quorum->timeout)
+		quorum_abandon(quorum, i);
+	requests->at[i].due = deadline_at(0);
+}
+
+/* What a server publishes: "request fence lease hold". */
+struct message {
+	int64_t request, fence, lease;
+	char hold[TOKEN_SIZE + 1];
+};
+
+static bool read_number(const char **text, int64_t *number)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	*number = strtoll(*text, &end, 10);
+	*text = end + 1;
+	return *end == ' ' && *number <= FENCE_LARGEST;
+}
+
+static bool parse(struct message *message, const char *text, size_t length)
+{
+	char copy[128];
+	const char *at = copy;
+
+	if (length >= sizeof(copy))
+		return false;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	return read_number(&at, &message->request) &&
+	       read_number(&at, &message->fence) &&
+	       read_number(&at, &message->lease) &&
+	       strlcpy(message->hold, at, sizeof(message->hold)) <
+		       sizeof(message->hold);
+}
+
+/* Whether it answers what was asked, and has not been answered since. */
+static bool is_current(const struct requests *requests, size_t i,
+		       const struct message *message)
+{
+	const struct standing *at = &requests->at[i];
+	const struct lock *lock = requests->lock;
+	uint64_t n = (uint64_t)message->request;
+
+	return n >= at->oldest && n <= at->sent &&
+	       message->lease <= lock->ttl &&
+	       (message->fence == 0) == (lock->kind == KIND_NONE) &&
+	       strcmp(message->hold, lock->hold) == 0;
+}
+
+static void take_grant(struct requests *requests, size_t i,
+		       const struct message *message)
+{
+	struct standing *at = &requests->at[i];
+	uint64_t n = (uint64_t)message->request;
+	struct deadline valid =
+		deadline_at(at->sent_at[n % REQUESTS_RECENT] + message->lease -
+			    lock_drift(message->lease));
+
+	at->oldest = n + 1;
+	if (deadline_passed(valid) || requests->lock->vote[i] == VOTE_YES)
+		return;
+	at->valid = valid;
+	at->pause = 0;
+	requests->by_message = true;
+	attempt_count(requests->lock, i, message->fence);
+}
+
+void requests_message(void *context, size_t i, const char *text, size_t length)
+{
+	struct requests *requests = context;
+	struct message message;
+
+	requests->news = true;
+	if (!parse(&message, text, length))
+		return;
+	if (message.request == 0) /* KEY ends sooner than we were told */
+		requests->at[i].due = deadline_earlier(
+			requests->at[i].due,
+			deadline_in(message.lease + PLACE_TIME));
+	else if (is_current(requests, i, &message))
+		take_grant(requests, i, &message);
+	else
+		log_step("%s: a stale message, passed over",
+			 requests->lock->quorum->servers[i].url.name);
+}
+
+bool requests_have_news(void *context)
+{
+	return ((struct requests *)context)->news;
+}
+
+/* What has been granted and is over is no vote. */
+void requests_drop_late(struct requests *requests)
+{
+	struct lock *lock = requests->lock;
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		if ((lock->vote[i] != VOTE_YES &&
+		     lock->vote[i] != VOTE_QUARANTINED) ||
+		    lock->kind == KIND_NONE ||
+		    !deadline_passed(requests->at[i].valid))
+			continue;
+		lock->vote[i] = VOTE_PENDING;
+		requests->at[i].due = deadline_at(0);
+	}
+}
+
+/* --- who does not answer ------------------------------------------------- */
+
+/* Those that have had the time of a round for their answer have failed, and
+ * those that cannot be subscribed to. */
+void requests_blame_silent(struct requests *requests)
+{
+	struct quorum *quorum = requests->lock->quorum;
+	int64_t now = clock_ms();
+
+	for (size_t i = 0; i < quorum->count; i++) {
+		struct server *server = &quorum->servers[i];
+		const char *why = mailbox_failure(requests->mailbox, i);
+		int64_t waited = now - last_sent(requests, i);
+
+		if (quorum_is_waiting(quorum, i)) {
+			if (waited < quorum->timeout)
+				continue;
+			server_blame_silence(server, waited);
+			requests->lock->vote[i] = VOTE_FAILED;
+		} else if (why != NULL &&
+			   requests->lock->vote[i] == VOTE_PENDING) {
+			server_blame(server, why);
+			requests->lock->vote[i] = VOTE_FAILED;
+		}
+	}
+}
+
+struct deadline requests_next(const struct requests *requests)
+{
+	const struct lock *lock = requests->lock;
+	struct deadline wake = deadline_never();
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		if (lock->vote[i] == VOTE_YES)
+			continue;
+		if (may_ask(requests, i))
+			wake = deadline_earlier(wake, requests->at[i].due);
+		else if (quorum_is_waiting(lock->quorum, i) &&
+			 lock->vote[i] != VOTE_FAILED)
+			wake = deadline_earlier(
+				wake, deadline_at(last_sent(requests, i) +
+						  lock->quorum->timeout));
+	}
+	return wake;
+}

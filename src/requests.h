@@ -1,0 +1,57 @@
+/*
+ * A waiter's requests for a place in each server's queue, one after the other,
+ * and what answers them: a reply, and later perhaps a message, which is the
+ * late answer to the request whose number it bears (queue.h says why it may be
+ * believed). Votes are counted in lock->vote and lock->fences.
+ *
+ * A server is asked once it listens to us, and one request at a time; again
+ * when the lease ends that it told of, and at least every heartbeat (5 s, ttl/3
+ * where that is less). Where KEY is another program's, which tells nobody when
+ * it is done, the head of the queue looks every 50 to 500 ms, for all.
+ */
+#ifndef REQUESTS_H
+#define REQUESTS_H
+
+#include "lock.h"
+#include "mailbox.h"
+
+#define REQUESTS_RECENT 4 /* whose time of sending is remembered */
+
+struct requests {
+	struct lock *lock;
+	struct busy *busy;
+	struct mailbox *mailbox;
+	int64_t began;   /* when the waiting did, as others shall see it */
+	bool news;       /* something is to be done before going to sleep */
+	bool by_message; /* some vote came so */
+	int64_t slowest; /* ms of an answer */
+	struct standing {
+		uint64_t sent;   /* number of the last request */
+		uint64_t oldest; /* that may still be answered by a message */
+		int64_t sent_at[REQUESTS_RECENT];
+		struct deadline valid; /* of its vote */
+		struct deadline due;   /* the next request */
+		int64_t place;         /* in its queue, from 0 */
+		int64_t pause;         /* ms, doubled with each try */
+	} at[SERVERS_MAX];
+};
+
+void requests_ask_due(struct requests *requests);
+
+/* When somebody is to be asked next, or has been silent for too long. */
+struct deadline requests_next(const struct requests *requests);
+
+/* Servers that cannot be reached have failed: lock->vote, and their why. */
+void requests_blame_silent(struct requests *requests);
+
+/* What has been granted and is over is no vote. */
+void requests_drop_late(struct requests *requests);
+
+/* For a struct judge and a struct listener, of struct requests. */
+void requests_reply(void *requests, size_t server, const struct reply *reply);
+bool requests_have_news(void *requests);
+void requests_opened(void *requests, size_t server);
+void requests_message(void *requests, size_t server, const char *text,
+		      size_t length);
+
+#endif
