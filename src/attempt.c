@@ -81,14 +81,16 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 	    reply->value[1].number >= least &&
 	    reply->value[1].number <= FENCE_LARGEST) {
 		attempt_count(lock, i, reply->value[1].number);
-	} else if (answer == 0 && is_refusal(reply)) {
+	} else if (answer == 0) {
 		lock->vote[i] = VOTE_HELD;
+		log_step("%s: held by another",
+			 lock->quorum->servers[i].url.name);
+		if (!is_refusal(reply))
+			return;
 		*place = reply->value[4].number;
 		note_busy(hearing->busy, reply->value);
 		strlcpy(hearing->mark[i], reply->value[6].text,
 			sizeof(hearing->mark[i]));
-		log_step("%s: held by another",
-			 lock->quorum->servers[i].url.name);
 	} else {
 		ballot_reject(lock, i);
 	}
@@ -159,6 +161,20 @@ enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
 		return LOCK_INTERRUPTED;
 	return ballot_has_quorum(lock) ? LOCK_OK
 				       : attempt_judge(hearing, error);
+}
+
+enum lock_result attempt_confirm(struct lock *lock, struct error *error)
+{
+	enum lock_result result;
+
+	log_step("confirmed by a round, as little of the lease is left");
+	result = lock_extend(lock, deadline_in(lock->quorum->timeout), error);
+	lock->renew = deadline_at(lock->started + lock->ttl / 3);
+	if (result != LOCK_NOT_HELD)
+		return result;
+	error->code = EXIT_UNREACHED; /* nothing has run that could lose it */
+	error->passing = true;
+	return LOCK_ERROR;
 }
 
 /* --- taking it back ----------------------------------------------------- */

@@ -27,6 +27,10 @@ void attempt_count(struct lock *lock, size_t server, int64_t fence);
 enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
 			       struct error *error);
 
+/* A grant that leaves its taker too little time is renewed before it is relied
+ * on. OK, ERROR or INTERRUPTED. */
+enum lock_result attempt_confirm(struct lock *lock, struct error *error);
+
 /*
  * Takes back what this attempt may have left. A server that was never sent
  * anything has nothing, nor has one that said no, unless the attempt queues

@@ -78,7 +78,6 @@ int cmd_acquire(struct settings *settings)
 	if (status != 0)
 		return status;
 	session.quorum.interrupt = signals_open();
-	session.lock.room = settings->ttl; /* nobody renews it */
 	/* the shell that waits for the token is the holder */
 	taken = cmd_take(&session, getppid(), "acquire");
 	status = taken.status;

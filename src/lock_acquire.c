@@ -35,13 +35,16 @@ static enum lock_result take(struct hearing *hearing, struct deadline until,
 	lock->acquired = clock_ms();
 	lock->valid = lock_validity(lock, started);
 	lock->renew = deadline_at(started + lock->ttl / 3);
-	if (!deadline_passed(lock->valid))
-		return LOCK_OK;
-	error_set(error, EXIT_UNREACHED,
-		  "the servers granted it too late: "
-		  "the lease (-t) was over when the answers came");
-	error->passing = true;
-	return LOCK_ERROR;
+	if (deadline_passed(lock->valid)) {
+		error_set(error, EXIT_UNREACHED,
+			  "the servers granted it too late: "
+			  "the lease (-t) was over when the answers came");
+		error->passing = true;
+		return LOCK_ERROR;
+	}
+	return deadline_left(lock->valid) > lock->room
+		       ? LOCK_OK
+		       : attempt_confirm(lock, error);
 }
 
 enum lock_result lock_acquire(struct lock *lock, struct deadline until,

@@ -57,11 +57,16 @@ static void tidy(struct queue *queue)
 	}
 }
 
-static bool has_room(const struct lock *lock)
+/* A message's lease is shorter than the ttl: it does for those who renew it, as
+ * long as they have the time to begin with. */
+static bool is_enough(const struct queue *queue)
 {
+	const struct lock *lock = queue->lock;
 	int64_t left = deadline_left(lock->valid);
 
-	return left > lock->room &&
+	if (!queue->requests.by_message)
+		return left > lock->room;
+	return lock->room > 0 && left > lock->room &&
 	       left > (lock->ttl < GRANT_LEASE ? lock->ttl : GRANT_LEASE) / 2;
 }
 
@@ -84,13 +89,12 @@ static enum lock_result win(struct queue *queue, struct error *error)
 	tidy(queue);
 	lock->renew = deadline_in(queue->requests.by_message ? FIRST_RENEWAL
 							     : lock->ttl / 3);
-	if (!queue->requests.by_message || has_room(lock))
-		return deadline_passed(lock->valid) ? LOCK_AGAIN : LOCK_OK;
-	log_step("granted by message, confirmed by a round");
-	result = lock_extend(lock, until, error);
-	lock->renew = deadline_at(lock->started + lock->ttl / 3);
-	return result == LOCK_OK || result == LOCK_INTERRUPTED ? result
-							       : LOCK_AGAIN;
+	if (deadline_passed(lock->valid))
+		return LOCK_AGAIN;
+	if (is_enough(queue))
+		return LOCK_OK;
+	result = attempt_confirm(lock, error);
+	return result == LOCK_ERROR ? LOCK_AGAIN : result;
 }
 
 /*

@@ -90,7 +90,8 @@ static void take_refusal(struct requests *requests, size_t i,
 			 const struct reply *reply)
 {
 	requests->at[i].oldest = requests->at[i].sent;
-	plan_next(requests, i, reply->value);
+	if (reply->count >= 7)
+		plan_next(requests, i, reply->value);
 }
 
 void requests_reply(void *context, size_t i, const struct reply *reply)

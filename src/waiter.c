@@ -11,6 +11,7 @@
 
 #define SPLIT_PAUSE 10 /* ms, after a split vote */
 #define SPLIT_LONGEST 500
+#define SPLIT_APART 30 /* ms, between two who came at once */
 
 struct wait {
 	const struct patience *patience;
@@ -103,8 +104,8 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 		if (result != LOCK_AGAIN)
 			break;
 		log_step("split vote: given back, and asked for again");
-		/* so that two who came at once are told apart everywhere */
-		queue.requests.began += token_jitter(SPLIT_PAUSE * 3);
+		/* so that all servers tell them apart */
+		queue.requests.began += token_jitter(SPLIT_APART);
 		if (!pause_for(token_jitter(doubled(SPLIT_PAUSE, splits++,
 						    SPLIT_LONGEST)),
 			       wait, lock->quorum->interrupt)) {

@@ -141,7 +141,7 @@ contend() {
 
 @test "the record is named in the key's own hash slot" {
 	local name
-	for name in "$KEY" "$KEY{tag}more" "{$KEY}"; do
+	for name in "$KEY" "$KEY{tag}more" "{$KEY-alone}"; do
 		redlock acquire -S "$(server_url 0)" "$name"
 		expect 0 '[0-9a-f]{32}'
 		[[ $(rcli 0 GET "$name") == "$output" ]]
@@ -156,7 +156,9 @@ contend() {
 }
 
 record_of() {
-	if [[ $1 == *\{?*\}* ]]; then echo "$1:redlock"; else echo "{$1}:redlock"; fi
+	if [[ $1 == \{?*\} ]]; then
+		echo "$1::redlock" # not the record of the name within
+	elif [[ $1 == *\{?*\}* ]]; then echo "$1:redlock"; else echo "{$1}:redlock"; fi
 }
 
 @test "a lock in database 3 is there and nowhere else" {
