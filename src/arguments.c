@@ -167,7 +167,7 @@ static int set_key(struct reader *reader, const char *key)
 		return refuse(reader, "KEY is empty%s", "");
 	if (strlen(key) > KEY_LONGEST)
 		return refuse(reader, "KEY '%s' has more than 4096 bytes", key);
-	reader->settings->key = key;
+	reader->settings->key = config_keep(reader->settings, key);
 	return 0;
 }
 
@@ -176,7 +176,7 @@ static int set_token(struct reader *reader, const char *name, const char *token)
 {
 	char text[128];
 
-	reader->settings->token = token;
+	reader->settings->token = config_keep(reader->settings, token);
 	if (*token != '\0' && strlen(token) <= TOKEN_LONGEST)
 		return 0;
 	snprintf(text, sizeof(text), "%s '%%s' has not from 1 to %d bytes",
@@ -243,6 +243,7 @@ int arguments_parse(struct settings *settings, const struct command *command,
 		.error = error,
 	};
 	bool literal = false;
+	const char *token;
 
 	while (*argv != NULL && !settings->help) {
 		int took = read_argument(&reader, argv, &literal);
@@ -262,11 +263,11 @@ int arguments_parse(struct settings *settings, const struct command *command,
 	if (!(command->id & (COMMAND_RELEASE | COMMAND_EXTEND)) ||
 	    settings->token != NULL)
 		return 0;
-	settings->token = getenv("REDLOCK_TOKEN");
-	if (settings->token == NULL)
+	token = getenv("REDLOCK_TOKEN");
+	if (token == NULL)
 		return refuse(&reader,
 			      "TOKEN is missing, and REDLOCK_TOKEN is "
 			      "not set%s",
 			      "");
-	return set_token(&reader, "REDLOCK_TOKEN", settings->token);
+	return set_token(&reader, "REDLOCK_TOKEN", token);
 }

@@ -14,8 +14,9 @@
 
 /*
  * Reads argv (behind the command's name; NULL-terminated). 0 with key, token
- * and command filled as the command takes them, or -1 with *error. Settings
- * point into argv, and a URL's password is made unreadable there.
+ * and command filled as the command takes them, or -1 with *error. Of argv only
+ * the end that is COMMAND is kept, as a vector; a URL's password is made
+ * unreadable there.
  */
 int arguments_parse(struct settings *settings, const struct command *command,
 		    char **argv, struct error *error);

@@ -45,7 +45,8 @@ static void plan_command(struct run *run)
 				     word == run->command ? "" : " ", *word);
 		return;
 	}
-	shell[0] = (char *)(program && *program ? program : "/bin/sh");
+	shell[0] = config_keep(run->settings,
+			       program && *program ? program : "/bin/sh");
 	shell[1] = (char *)"-c";
 	shell[2] = (char *)run->settings->shell_command;
 	run->command = shell;

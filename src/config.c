@@ -21,6 +21,11 @@
 #define PASSWORD_LONGEST 4096
 #define LOCAL_START 10000 /* ms for a redis-server to come up */
 
+struct kept {
+	struct kept *next;
+	char text[];
+};
+
 void config_init(struct settings *settings)
 {
 	*settings = (struct settings){
@@ -35,8 +40,28 @@ void config_init(struct settings *settings)
 	};
 }
 
+char *config_keep(struct settings *settings, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct kept *kept = malloc(sizeof(*kept) + size);
+
+	if (kept == NULL)
+		_exit(EXIT_SYSTEM);
+	memcpy(kept->text, text, size);
+	kept->next = settings->kept;
+	settings->kept = kept;
+	return kept->text;
+}
+
 void config_release(struct settings *settings)
 {
+	struct kept *next;
+
+	for (struct kept *kept = settings->kept; kept != NULL; kept = next) {
+		next = kept->next;
+		free(kept);
+	}
+	settings->kept = NULL;
 	for (size_t i = 0; i < settings->server_count; i++)
 		url_release(&settings->servers[i]);
 	settings->server_count = 0;

@@ -37,10 +37,15 @@ struct settings {
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help;
 	struct error error; /* a server that could not be added */
 	const char *key, *token;
-	char **command; /* NULL-terminated; run */
+	char **command;    /* NULL-terminated; run: argv's own end */
+	struct kept *kept; /* owned: the texts above */
 };
 
 void config_init(struct settings *settings);
+
+/* A copy that lives as long as the settings: what argv and the environment hold
+ * may be overwritten (title.h). A failed allocation ends the process. */
+char *config_keep(struct settings *settings, const char *text);
 
 /* Adds the servers of a list with commas; URLs that carry a password are made
  * unreadable in list itself, which may be what ps(1) shows. */

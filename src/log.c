@@ -13,11 +13,18 @@
 
 static enum log_level log_level = LOG_NORMAL;
 static int64_t log_start;
+static bool log_in_utf8;
 
 void log_init(enum log_level level)
 {
 	log_level = level;
 	log_start = clock_ms();
+	log_in_utf8 = output_utf8();
+}
+
+bool log_utf8(void)
+{
+	return log_in_utf8;
 }
 
 static void print_line(const char *prefix, const char *format,
@@ -28,7 +35,7 @@ static void print_line(const char *prefix, const char *format,
 
 	vsnprintf(text, sizeof(text), format, arguments);
 	buffer_print(&line, "redlock: %s", prefix);
-	output_visible(&line, text, strlen(text), output_utf8());
+	output_visible(&line, text, strlen(text), log_in_utf8);
 	buffer_append(&line, "\n", 1);
 	/* a log that cannot be written must not stop what it tells of */
 	(void)!write(STDERR_FILENO, line.data, line.length);

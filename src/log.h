@@ -8,14 +8,20 @@
 #ifndef LOG_H
 #define LOG_H
 
+#include <stdbool.h>
+
 enum log_level {
 	LOG_QUIET, /* -q: errors only */
 	LOG_NORMAL,
 	LOG_VERBOSE, /* -v: each step, with the time since the start */
 };
 
-/* Call once, before the first line and before any thread. */
+/* Call before the first line and before any thread: the environment is read
+ * here, and not again. */
 void log_init(enum log_level level);
+
+/* Whether the locale says UTF-8. */
+bool log_utf8(void);
 
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));

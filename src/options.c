@@ -54,8 +54,7 @@ static const char *set_text(struct settings *settings, void *field, char *value)
 {
 	const char **text = field;
 
-	(void)settings;
-	*text = value;
+	*text = config_keep(settings, value);
 	return *value == '\0' ? "a text" : NULL;
 }
 
