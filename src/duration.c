@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const struct unit {
 	const char *name;
@@ -75,5 +76,16 @@ char *duration_format(char text[DURATION_TEXT], int64_t ms)
 	else
 		snprintf(text, DURATION_TEXT, "%" PRId64 "d%" PRId64 "h",
 			 s / 86400, s / 3600 % 24);
+	return text;
+}
+
+char *clock_format(char text[CLOCK_TEXT], int64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm local;
+
+	if (localtime_r(&seconds, &local) == NULL ||
+	    strftime(text, CLOCK_TEXT, "%H:%M:%S", &local) == 0)
+		text[0] = '\0';
 	return text;
 }

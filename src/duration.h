@@ -1,6 +1,7 @@
 /*
  * DURATION: a number with ms, s, m, h or d behind it, or a bare number of
  * seconds; fractions allowed, finer than a millisecond is cut. "500ms" "1.5".
+ * And moments, for people.
  */
 #ifndef DURATION_H
 #define DURATION_H
@@ -16,5 +17,10 @@ int duration_parse(const char *text, int64_t *ms);
 
 /* For people: "250ms", "21s", "4m10s", "3h02m", "5d4h". Returns text. */
 char *duration_format(char text[DURATION_TEXT], int64_t ms);
+
+#define CLOCK_TEXT 16
+
+/* "03:17:20", local time, of ms since 1970. Returns text. */
+char *clock_format(char text[CLOCK_TEXT], int64_t ms);
 
 #endif

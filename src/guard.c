@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "signals.h"
+#include "title.h"
 #include "tree.h"
 
 #define GUARD_NAME "lease-guard"
@@ -146,6 +147,14 @@ static void stand_guard(struct duty *duty, int fd)
 	}
 }
 
+/* What ps(1) shows of redlock would stand here, and not stay true. */
+static void show_guard(void)
+{
+	prctl(PR_SET_NAME, GUARD_NAME);
+	if (title_is_set())
+		title_set("%s of pid %ld", GUARD_NAME, (long)getppid());
+}
+
 /* --- in redlock --------------------------------------------------------- */
 
 static int guard_fork(struct guard *guard)
@@ -165,7 +174,7 @@ static int guard_fork(struct guard *guard)
 	if (pid == 0) {
 		setsid();
 		signals_ignore_all();
-		prctl(PR_SET_NAME, GUARD_NAME);
+		show_guard();
 		dup2(guard->readable, 0);
 		closefrom(1);
 		deadline_after_fork();

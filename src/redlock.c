@@ -10,6 +10,7 @@
 #include "options.h"
 #include "signals.h"
 #include "suggest.h"
+#include "title.h"
 
 #ifndef VERSION
 #define VERSION "0"
@@ -157,6 +158,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	title_init(argc, argv);
 	signals_init();
 	occupy_standard_descriptors();
 	log_init(LOG_NORMAL);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "signals.h"
+#include "title.h"
 
 /* Shared by the caller and the thread; the last of the two frees it. */
 struct resolve {
@@ -76,6 +77,7 @@ static void *look_up_thread(void *argument)
 	int result = look_up(resolve->host, resolve->port, AI_ADDRCONFIG,
 			     &addresses);
 
+	title_allow();
 	pthread_mutex_lock(&resolve->mutex);
 	resolve->result = result;
 	resolve->addresses = addresses;
@@ -98,7 +100,10 @@ static int thread_start(struct resolve *resolve)
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	signals_block_all(&before);
+	title_defer(); /* getaddrinfo reads the environment */
 	result = pthread_create(&thread, &attributes, look_up_thread, resolve);
+	if (result != 0)
+		title_allow();
 	signals_unblock(&before);
 	pthread_attr_destroy(&attributes);
 	return result;

@@ -8,6 +8,7 @@
 #include "duration.h"
 #include "log.h"
 #include "signals.h"
+#include "title.h"
 
 static struct guard_times plan(const struct watchdog *watchdog)
 {
@@ -43,6 +44,17 @@ static void lose_by_silence(struct watchdog *watchdog, const struct error *last,
 	lose(watchdog, &why);
 }
 
+/* Of the last good round; a title stands, so it names moments. */
+static void show_lease(const struct lock *lock)
+{
+	int64_t renewed = clock_wall_ms() - (clock_ms() - lock->started);
+	char from[CLOCK_TEXT], until[CLOCK_TEXT];
+
+	title_set("%s: held, renewed %s, lease until %s", lock->key.data,
+		  clock_format(from, renewed),
+		  clock_format(until, renewed + lock->ttl));
+}
+
 static void note_renewal(struct watchdog *watchdog)
 {
 	char text[DURATION_TEXT];
@@ -51,6 +63,7 @@ static void note_renewal(struct watchdog *watchdog)
 	pthread_mutex_lock(&watchdog->mutex);
 	watchdog->renewals++;
 	pthread_mutex_unlock(&watchdog->mutex);
+	show_lease(watchdog->lock);
 	log_step("renewed, %s left",
 		 duration_format(text, deadline_left(watchdog->lock->valid)));
 }
@@ -118,6 +131,8 @@ int watchdog_start(struct watchdog *watchdog, struct lock *lock,
 		return -1;
 	pthread_mutex_init(&watchdog->mutex, NULL);
 	lock->quorum->interrupt = watchdog->stop;
+	if (title_is_set())
+		show_lease(lock);
 	signals_block_all(&before);
 	result = pthread_create(&watchdog->thread, NULL, run, watchdog);
 	signals_unblock(&before);

@@ -13,7 +13,8 @@
  *
  * From _start to _stop the connections and the lock belong to the thread.
  * While it sleeps it reads what servers send late and sees a connection that
- * was closed. All signals are blocked in it; _stop ends its sleep at once.
+ * was closed. All signals are blocked in it; _stop ends its sleep at once. Each
+ * renewal sets the process title (title.h).
  */
 #ifndef WATCHDOG_H
 #define WATCHDOG_H

@@ -27,6 +27,10 @@ unit() {
 	unit record
 }
 
+@test "the process title is shown and true; argv and the environment stay what they were" {
+	unit title
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do
