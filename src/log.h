@@ -3,6 +3,11 @@
  * so that lines of processes that share a log do not mix. Every byte that is
  * not printable is made visible. Failing to write changes nothing else.
  *
+ * And, for who looks on while it waits, one live line that is drawn again and
+ * again in its place: only where standard error is the terminal in whose
+ * foreground redlock is, and neither -q nor -v is given. It is cut to the
+ * terminal's width. Any other line erases it first.
+ *
  * The one module below the commands that prints; only what -v asks for.
  */
 #ifndef LOG_H
@@ -26,5 +31,13 @@ bool log_utf8(void);
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether a live line would be shown, now: who waits need not wake for one
+ * that would not. */
+bool log_is_live(void);
+void log_live(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Erases the live line. Call it before the process ends or others print. */
+void log_live_end(void);
 
 #endif

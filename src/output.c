@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,38 @@ void output_visible(struct buffer *buffer, const char *text, size_t length,
 		escape_byte(buffer, (unsigned char)text[at]);
 	}
 	buffer_append(buffer, "", 0);
+}
+
+/* No table of the combining: what counts one column too many is cut early. */
+static size_t width(uint32_t point)
+{
+	bool wide = (point >= 0x1100 && point < 0x1160) ||
+		    (point >= 0x2e80 && point < 0xa4d0) ||
+		    (point >= 0xac00 && point < 0xd7a4) ||
+		    (point >= 0xf900 && point < 0xfb00) ||
+		    (point >= 0xfe30 && point < 0xfe70) ||
+		    (point >= 0xff00 && point < 0xff61) ||
+		    (point >= 0xffe0 && point < 0xffe7) ||
+		    (point >= 0x1f000 && point < 0x40000);
+
+	return wide ? 2 : 1;
+}
+
+size_t output_fit(const char *text, size_t length, size_t columns)
+{
+	uint32_t point = 0;
+	size_t at = 0;
+
+	while (at < length) {
+		size_t size = utf8_decode(text + at, length - at, &point);
+		size_t needed = size > 0 ? width(point) : 1;
+
+		if (needed > columns)
+			break;
+		columns -= needed;
+		at += size > 0 ? size : 1;
+	}
+	return at;
 }
 
 int output_utf8(void)

@@ -30,6 +30,9 @@ void buffer_print(struct buffer *buffer, const char *format, ...)
 void output_visible(struct buffer *buffer, const char *text, size_t length,
 		    int utf8);
 
+/* How many bytes of visible text fit into so many columns of a terminal. */
+size_t output_fit(const char *text, size_t length, size_t columns);
+
 /* Whether the locale in the environment says UTF-8. */
 int output_utf8(void);
 

@@ -141,7 +141,7 @@ HEAR=$ROOT/test/tools/hear.pl
 # type_keys NAME KEYS: types there, KEYS as printf has them ('\003' is ^C).
 in_terminal() {
 	mkfifo "$TMP/$1.keys"
-	SHELL=/bin/sh setsid env --default-signal=INT,QUIT,PIPE,TSTP,TTIN,TTOU script -qec "$2" /dev/null \
+	SHELL=/bin/sh TERM=xterm setsid env --default-signal=INT,QUIT,PIPE,TSTP,TTIN,TTOU script -qec "$2" /dev/null \
 		<>"$TMP/$1.keys" >"$TMP/$1.out" 2>"$TMP/$1.err" 3>&- 4>&- &
 	spawned[$1]=$!
 }

@@ -31,6 +31,10 @@ unit() {
 	unit title
 }
 
+@test "a live line is drawn in its place on a terminal's foreground, and nowhere else" {
+	unit live
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do
