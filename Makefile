@@ -18,6 +18,7 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	quorum.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
 	config.c arguments.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c \
 	output.c log.c title.c error.c signals.c
+# each is the parts of src/lua/ that it is made of, and is named by the last one
 SCRIPTS = common+settle+acquire common+extend common+settle+release common+raise
 
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)

@@ -2,11 +2,36 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "held.h"
 #include "signals.h"
+
+int child_set_environment(const struct lock *lock)
+{
+	const char *outer = getenv("REDLOCK_HELD");
+	struct buffer held = {0}, fence = {0};
+	int result;
+
+	if (outer != NULL)
+		buffer_print(&held, "%s", outer);
+	held_append(&held, lock->key.data, lock->token);
+	buffer_print(&fence, "%" PRId64, lock->fence);
+	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
+				 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
+				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
+				 setenv("REDLOCK_HELD", held.data, 1) < 0
+			 ? -1
+			 : 0;
+	buffer_release(&held);
+	buffer_release(&fence);
+	return result;
+}
 
 static bool in_foreground(void)
 {

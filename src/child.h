@@ -22,6 +22,7 @@
 
 #include "deadline.h"
 #include "guard.h"
+#include "lock.h"
 
 struct child {
 	pid_t pid; /* 0: not started, or reaped */
@@ -29,6 +30,9 @@ struct child {
 	int exit;   /* -1 where it did not exit */
 	int signal; /* that killed it, else 0 */
 };
+
+/* What COMMAND learns of its lock; before child_start. 0, or -1 with errno. */
+int child_set_environment(const struct lock *lock);
 
 /*
  * Starts command (NULL-terminated, in the current environment) unless the

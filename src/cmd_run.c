@@ -9,7 +9,6 @@
 #include "cmd.h"
 #include "command.h"
 #include "duration.h"
-#include "held.h"
 #include "signals.h"
 #include "watchdog.h"
 
@@ -69,28 +68,6 @@ static int keep_status_fd(struct run *run)
 
 /* --- while COMMAND runs ------------------------------------------------- */
 
-static int set_environment(const struct run *run)
-{
-	const struct lock *lock = &run->session.lock;
-	const char *outer = getenv("REDLOCK_HELD");
-	struct buffer held = {0}, fence = {0};
-	int result;
-
-	if (outer != NULL)
-		buffer_print(&held, "%s", outer);
-	held_append(&held, lock->key.data, lock->token);
-	buffer_print(&fence, "%" PRId64, lock->fence);
-	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
-				 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
-				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
-				 setenv("REDLOCK_HELD", held.data, 1) < 0
-			 ? -1
-			 : 0;
-	buffer_release(&held);
-	buffer_release(&fence);
-	return result;
-}
-
 static int lost_signal(const struct settings *settings)
 {
 	return settings->on_lost == ON_LOST_WARN     ? 0
@@ -107,7 +84,7 @@ static int start(struct run *run)
 	struct guard_times times = guard_plan(lock->valid, margin, kill_after);
 	int cause;
 
-	if (signals_open_all() < 0 || set_environment(run) < 0)
+	if (signals_open_all() < 0 || child_set_environment(lock) < 0)
 		return errno;
 	if (guard_start(&run->guard, lost_signal(run->settings),
 			run->settings->on_lost == ON_LOST_KILL, kill_after,
