@@ -1,7 +1,8 @@
 /*
  * The guard: a small process that keeps the promise "COMMAND never outlives
  * the lease" when redlock itself cannot, because it was killed, stopped, or is
- * stuck. It is the one place where COMMAND is stopped for its lease's sake.
+ * stuck. It is the one place where COMMAND is stopped for its lease's sake
+ * (overdue.h stops it for its time's).
  *
  * It has a session of its own and the read end of one pipe. The other end says
  * which group COMMAND leads (COMMAND's own process says it before it becomes

@@ -200,3 +200,10 @@ void tree_signal_group(struct tree *tree, int number)
 	else
 		tree_signal(tree, number);
 }
+
+void tree_release(struct tree *tree)
+{
+	free(tree->known);
+	tree->known = NULL;
+	tree->known_count = 0;
+}

@@ -1,5 +1,5 @@
 /*
- * The processes that belong to COMMAND, for the guard to stop: its process
+ * The processes that belong to COMMAND, for who has to stop it: its process
  * group, whatever descends from it, and the groups that those lead (a nested
  * redlock gives its own COMMAND one). Not those that have left it for good: a
  * daemon has neither its group nor its parents.
@@ -34,5 +34,8 @@ size_t tree_signal(struct tree *tree, int number);
 /* Sends number to COMMAND's group, at one moment; where the group is shared,
  * as tree_signal. */
 void tree_signal_group(struct tree *tree, int number);
+
+/* Frees what it remembers. */
+void tree_release(struct tree *tree);
 
 #endif

@@ -1,0 +1,69 @@
+#include "overdue.h"
+
+#include <signal.h>
+
+#define LOOK_AGAIN 20 /* ms, whether those who are to be stopped are gone */
+
+void overdue_start(struct overdue *overdue, const struct child *child,
+		   const char *token, struct deadline at, int64_t kill_after)
+{
+	*overdue = (struct overdue){
+		.child = child,
+		.term = at,
+		.kill = deadline_never(),
+		.kill_after = kill_after,
+		.tree = {.command = child->pid,
+			 .own_group = child->own_group,
+			 .token = token},
+	};
+}
+
+void overdue_cancel(struct overdue *overdue)
+{
+	overdue->term = deadline_never();
+}
+
+struct deadline overdue_next(const struct overdue *overdue)
+{
+	return overdue->begun ? deadline_in(LOOK_AGAIN) : overdue->term;
+}
+
+/* All are found before the first is hit: whose parent ends is hard to find. */
+static bool begin(struct overdue *overdue)
+{
+	if (!deadline_passed(overdue->term))
+		return false;
+	overdue->alive = tree_signal(&overdue->tree, 0);
+	if (child_has_exited(overdue->child)) {
+		overdue_cancel(overdue);
+		return false;
+	}
+	tree_signal_group(&overdue->tree, SIGTERM);
+	tree_signal_group(&overdue->tree, SIGCONT);
+	overdue->kill = deadline_in(overdue->kill_after);
+	overdue->begun = true;
+	return true;
+}
+
+bool overdue_act(struct overdue *overdue)
+{
+	bool due;
+
+	if (!overdue->begun)
+		return begin(overdue);
+	due = deadline_passed(overdue->kill);
+	overdue->alive = tree_signal(&overdue->tree, due ? SIGKILL : 0);
+	if (due)
+		tree_signal_group(&overdue->tree, SIGKILL);
+	return false;
+}
+
+bool overdue_is_over(const struct overdue *overdue)
+{
+	return !overdue->begun || overdue->alive == 0;
+}
+
+void overdue_release(struct overdue *overdue)
+{
+	tree_release(&overdue->tree);
+}
