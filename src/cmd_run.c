@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "command.h"
 #include "duration.h"
+#include "overdue.h"
 #include "signals.h"
 #include "watchdog.h"
 
@@ -24,6 +25,7 @@ struct run {
 	struct guard guard;
 	struct child child;
 	struct watchdog watchdog;
+	struct overdue overdue;
 	int cause;           /* errno where COMMAND could not be started */
 	bool lost;           /* while COMMAND ran */
 	int64_t held;        /* ms */
@@ -75,6 +77,14 @@ static int lost_signal(const struct settings *settings)
 						     : SIGTERM;
 }
 
+static struct deadline end_of_hold(const struct run *run)
+{
+	int64_t most = run->settings->max_hold;
+
+	return most > 0 ? deadline_at(run->session.lock.acquired + most)
+			: deadline_never();
+}
+
 /* Guard first, then COMMAND, then the watchdog. 0, or an errno. */
 static int start(struct run *run)
 {
@@ -93,6 +103,8 @@ static int start(struct run *run)
 	cause = child_start(&run->child, run->command, &run->guard, times.term);
 	if (cause != 0)
 		return cause;
+	overdue_start(&run->overdue, &run->child, lock->token, end_of_hold(run),
+		      kill_after);
 	log_step("%s: started '%s', pid %ld", run->settings->key,
 		 run->label.data, (long)run->child.pid);
 	if (watchdog_start(&run->watchdog, lock, &run->guard, margin,
@@ -111,6 +123,8 @@ static void note_lost(struct run *run)
 	if (run->lost || !watchdog_lost(&run->watchdog, &why))
 		return;
 	run->lost = true;
+	if (run->settings->on_lost == ON_LOST_KILL)
+		overdue_cancel(&run->overdue); /* the guard stops COMMAND */
 	log_error("%s: lock lost: %s%s", run->settings->key, why.text,
 		  run->settings->on_lost == ON_LOST_WARN
 			  ? ": COMMAND runs on without it"
@@ -135,20 +149,32 @@ static void take_signals(struct run *run)
 	}
 }
 
+static void stop_overdue(struct run *run)
+{
+	char text[DURATION_TEXT];
+
+	if (overdue_act(&run->overdue))
+		log_error("%s: stopped after --max-hold %s", run->settings->key,
+			  duration_format(text, run->settings->max_hold));
+}
+
 static void wait_for_command(struct run *run)
 {
 	for (;;) {
+		bool known = run->lost || run->overdue.begun;
 		struct pollfd polled[] = {
 			{.fd = run->signals, .events = POLLIN},
-			{.fd = run->lost ? -1 : watchdog_fd(&run->watchdog),
+			{.fd = known ? -1 : watchdog_fd(&run->watchdog),
 			 .events = POLLIN},
 		};
 
-		poll(polled, 2, -1);
+		deadline_poll(polled, 2, overdue_next(&run->overdue));
 		if (polled[1].revents != 0)
 			note_lost(run);
 		take_signals(run);
-		if (child_has_exited(&run->child))
+		stop_overdue(run);
+		if (child_has_exited(&run->child) &&
+		    overdue_is_over(&run->overdue))
 			return;
 		guard_check(&run->guard, run->child.pid, run->child.own_group);
 	}
@@ -156,26 +182,48 @@ static void wait_for_command(struct run *run)
 
 /* --- after COMMAND ------------------------------------------------------ */
 
+/* What --min-hold asks for beyond now, in ms: of a COMMAND that has run, and of
+ * a lock that was not lost. */
+static int64_t linger_for(struct run *run)
+{
+	int64_t left = run->settings->min_hold - run->held;
+	struct error why;
+
+	if (left <= 0 || run->cause != 0 || run->lost ||
+	    watchdog_lost(&run->watchdog, &why))
+		return 0;
+	return left;
+}
+
 static void release(struct run *run)
 {
 	struct lock *lock = &run->session.lock;
-	struct error error;
+	int64_t timeout = run->session.quorum.timeout;
+	int64_t linger = linger_for(run);
+	struct error error, ignored;
 	char text[DURATION_TEXT];
 	enum lock_result result;
 
 	run->session.quorum.interrupt = -1; /* COMMAND is over: no way back */
-	result = lock_release(lock, 0, deadline_in(run->session.quorum.timeout),
-			      &error);
+	result = lock_release(lock, linger, deadline_in(timeout), &error);
+	if (linger > 0 && result == LOCK_NOT_HELD)
+		lock_release(lock, 0, deadline_in(timeout), &ignored);
 	if (run->lost || run->cause == ETIME)
 		return; /* that has a line of its own */
 	if (result == LOCK_NOT_HELD)
 		log_error("%s: the lock was gone before COMMAND ended: %s",
 			  run->settings->key, error.text);
+	else if (result != LOCK_OK && linger > 0)
+		log_error("%s: not kept for %s more: %s", run->settings->key,
+			  duration_format(text, linger), error.text);
 	else if (result != LOCK_OK)
 		log_error("%s: not released, it ends by itself in %s: %s",
 			  run->settings->key,
 			  duration_format(text, deadline_left(lock->valid)),
 			  error.text);
+	else if (linger > 0)
+		log_step("%s: kept for %s more", run->settings->key,
+			 duration_format(text, linger));
 	else
 		log_step("%s: released", run->settings->key);
 }
@@ -195,14 +243,17 @@ static void finish(struct run *run)
 	stopped = guard_wait(&run->guard);
 	/* a loss that was noticed when COMMAND had ended by itself has not
 	 * stopped it: the release will tell of it */
-	if (stopped || run->settings->on_lost == ON_LOST_WARN)
+	if (!run->overdue.begun &&
+	    (stopped || run->settings->on_lost == ON_LOST_WARN))
 		note_lost(run);
-	if (stopped && !run->lost && run->child.pid > 0) {
+	if (stopped && !run->lost && !run->overdue.begun &&
+	    run->child.pid > 0) {
 		run->lost = true;
 		log_error("%s: lock lost: not renewed in time: COMMAND was "
 			  "stopped",
 			  run->settings->key);
 	}
+	overdue_release(&run->overdue);
 	if (run->child.pid > 0)
 		child_reap(&run->child);
 	run->held = clock_ms() - run->session.lock.acquired;
@@ -286,6 +337,10 @@ static int hold(struct run *run, int *signal)
 	run->outcome = run->lost ? "lost" : "done";
 	if (run->lost && run->settings->on_lost != ON_LOST_WARN)
 		return EXIT_LOST;
+	if (run->overdue.begun) {
+		run->outcome = "overdue";
+		return EXIT_OVERDUE;
+	}
 	*signal = run->child.signal;
 	return run->child.exit;
 }

@@ -18,6 +18,7 @@
 #define KILL_AFTER_LONGEST 5000
 #define TTL_LONGEST 86400000
 #define RENEWAL_TIME 500 /* ms that a first renewal is given */
+#define HOLD_LONGEST 86400000 /* ms that --min-hold may leave behind */
 #define PASSWORD_LONGEST 4096
 #define LOCAL_START 10000 /* ms for a redis-server to come up */
 
@@ -272,6 +273,11 @@ static int check(const struct settings *settings, struct error *error)
 	else if (settings->ttl > TTL_LONGEST)
 		wrong = "a lease (-t) of more than a day: use a shorter one, "
 			"it is renewed";
+	else if (settings->min_hold > HOLD_LONGEST)
+		wrong = "a --min-hold of more than a day";
+	else if (settings->max_hold > 0 &&
+		 settings->min_hold > settings->max_hold)
+		wrong = "--min-hold is longer than --max-hold";
 	else if (settings->ttl <= lock_drift(settings->ttl))
 		wrong = "the lease (-t) is too short to hold anything";
 	if (wrong == NULL)

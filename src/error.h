@@ -27,6 +27,7 @@ enum exit_code {
 	EXIT_LOST = 76,
 	EXIT_REFUSED = 77, /* login, permission */
 	EXIT_CONFIG = 78,
+	EXIT_OVERDUE = 124, /* stopped after --max-hold; as timeout(1) says */
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 };

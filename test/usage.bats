@@ -30,7 +30,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "'$(literal "$value")'" run --ttl "$value" "${RUN_TAIL[@]}"
 	done
 	for value in '' -1 1e3 10m5 999999999d; do
-		for option in -t --wait -w --timeout --quarantine -k --kill-after; do
+		for option in -t --wait -w --timeout --quarantine -k --kill-after --min-hold --max-hold; do
 			refuses 64 "'$(literal "$value")'" run "$option" "$value" "${RUN_TAIL[@]}"
 		done
 		for option in --ttl --wait --timeout --quarantine --poll; do
@@ -49,6 +49,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "'$(literal "$value")'" acquire -t "$value" key
 		refuses 64 "'$(literal "$value")'" extend -t "$value" key token
 		refuses 64 "'$(literal "$value")'" run --timeout "$value" "${RUN_TAIL[@]}"
+		refuses 64 "'$(literal "$value")'" run --max-hold "$value" "${RUN_TAIL[@]}"
 	done
 	no_row_failed
 }
@@ -61,6 +62,16 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 'day' extend -t "$value" key token
 	done
 	right extend -t 1d key token
+	no_row_failed
+}
+
+@test "a --min-hold of more than a day, or than --max-hold, is refused" {
+	refuses 64 '--min-hold .*day' run --min-hold 25h "${RUN_TAIL[@]}"
+	right run --min-hold 1d "${RUN_TAIL[@]}"
+	right run --min-hold 0 "${RUN_TAIL[@]}"
+	refuses 64 '--min-hold .*--max-hold' run --min-hold 5s --max-hold 4999ms "${RUN_TAIL[@]}"
+	right run --min-hold 5s --max-hold 5s "${RUN_TAIL[@]}"
+	right run --max-hold 36500d "${RUN_TAIL[@]}"
 	no_row_failed
 }
 
@@ -118,6 +129,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		--quarantine --quarantine 0 --quarantine 0
 		--label --label a --label b
 		-k|--kill-after -k 1 --kill-after 1
+		--min-hold --min-hold 1 --min-hold 2
+		--max-hold --max-hold 1 --max-hold=1
 		--on-lost --on-lost kill --on-lost warn
 		-c|--command -c true -c true
 		--status-fd --status-fd 8 --status-fd 8
@@ -224,6 +237,10 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		acquire -k1
 		acquire --kill-after=1
 		acquire --on-lost=kill
+		acquire --min-hold=1
+		acquire --max-hold=1
+		release --min-hold=1
+		extend --max-hold=1
 		acquire -ctrue
 		acquire --command=true
 		acquire --status-fd=1
@@ -234,7 +251,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "options of later releases are unknown, not half there" {
 	local option
-	for option in -s -P3 -r --shared --permits=3 --reentrant --min-hold=5 --max-hold=5 --replicas=1 \
+	for option in -s -P3 -r --shared --permits=3 --reentrant --replicas=1 \
 		--config=/dev/null --cacert=/dev/null --insecure --token=x; do
 		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9]$/\1/; s/=.*//' <<<"$option")" run "$option" "${RUN_TAIL[@]}"
 	done
@@ -245,7 +262,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "an option without its value is refused" {
 	local option
-	for option in -S -t --ttl -w -E --tries --timeout --quarantine --label -k --on-lost -c --status-fd; do
+	for option in -S -t --ttl -w -E --tries --timeout --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd; do
 		refuses 64 "$(literal "${option#--}")" run "$option"
 	done
 	refuses 64 format acquire key --format
