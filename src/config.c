@@ -17,7 +17,7 @@
 #define DEFAULT_TIMEOUT 1000
 #define KILL_AFTER_LONGEST 5000
 #define TTL_LONGEST 86400000
-#define RENEWAL_TIME 500 /* ms that a first renewal is given */
+#define RENEWAL_TIME 500      /* ms that a first renewal is given */
 #define HOLD_LONGEST 86400000 /* ms that --min-hold may leave behind */
 #define PASSWORD_LONGEST 4096
 #define LOCAL_START 10000 /* ms for a redis-server to come up */

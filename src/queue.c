@@ -247,8 +247,12 @@ static enum lock_result wait_for_votes(struct queue *queue,
 		wake = deadline_earlier(until, requests_next(&queue->requests));
 		if (is_split(queue, &wake))
 			return LOCK_AGAIN;
-		if (queue->show != NULL)
+		if (queue->show != NULL) {
 			queue->show(queue);
+			if (log_is_live())
+				wake = deadline_earlier(wake,
+							deadline_in(1000));
+		}
 		queue->requests.news = false;
 		if (quorum_idle(lock->quorum, wake, &judge) ==
 		    GATHER_INTERRUPTED)

@@ -53,9 +53,10 @@ struct queue {
 	bool told;        /* of an outage */
 	bool asked_again; /* those that have not granted it, as others have */
 	int64_t partial; /* when too few votes are given up; 0: there are none */
-	/* called when who is ahead may have changed, and each second on a
-	 * terminal; NULL for none */
-	void (*show)(const struct queue *queue);
+	/* called when who is ahead may have changed, and each second where a
+	 * live line is shown (log.h); NULL for none */
+	void (*show)(struct queue *queue);
+	int64_t shown; /* for show: the place that the title names */
 };
 
 void queue_init(struct queue *queue, struct lock *lock, struct busy *busy);

@@ -1,9 +1,12 @@
 #include "waiter.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
+#include "duration.h"
 #include "log.h"
 #include "queue.h"
+#include "title.h"
 
 #define PAUSE_LONGEST 128 /* ms, while others hold the lock */
 #define OUTAGE_PAUSE 50   /* ms, at least, while servers are away */
@@ -87,6 +90,64 @@ static bool pause_for(int64_t ms, const struct wait *wait, int interrupt)
 	return true;
 }
 
+/* --- what is seen of it ------------------------------------------------- */
+
+static const char *ordinal(char text[24], int64_t number)
+{
+	int64_t last = number % 10;
+	const char *end = number / 10 % 10 == 1 || last < 1 || last > 3 ? "th"
+			  : last == 1                                   ? "st"
+			  : last == 2                                   ? "nd"
+									: "rd";
+
+	snprintf(text, 24, "%" PRId64 "%s", number, end);
+	return text;
+}
+
+/* The worst of the servers' queues, from 1; 0 where we stand in none. */
+static int64_t place_in_line(const struct queue *queue)
+{
+	int64_t place = -1;
+
+	for (size_t i = 0; i < queue->lock->quorum->count; i++)
+		if (queue->requests.at[i].place > place)
+			place = queue->requests.at[i].place;
+	return place + 1;
+}
+
+static void show_line(const struct lock *lock, const struct busy *busy,
+		      const char *place, int64_t began)
+{
+	struct buffer text = {0};
+	char waited[DURATION_TEXT];
+
+	if (!log_is_live())
+		return;
+	record_print_busy(&text, busy);
+	log_live("%.*s: %s%s, waiting for %s", (int)lock->key.length,
+		 lock->key.data, text.data, place,
+		 duration_format(waited, clock_ms() - began));
+	buffer_release(&text);
+}
+
+static void show(struct queue *queue)
+{
+	const struct lock *lock = queue->lock;
+	int64_t place = place_in_line(queue);
+	char number[24], text[40] = "";
+
+	if (place > 0)
+		snprintf(text, sizeof(text), ", %s in line",
+			 ordinal(number, place));
+	if (place != queue->shown || !title_is_set())
+		title_set("%.*s: waiting%s", (int)lock->key.length,
+			  lock->key.data, text);
+	queue->shown = place;
+	show_line(lock, queue->requests.busy, text, queue->requests.began);
+}
+
+/* --- waiting ------------------------------------------------------------ */
+
 /* Until it is granted or waiting is over. AGAIN: the servers let nobody listen,
  * so there is no way but to ask. */
 static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
@@ -99,6 +160,7 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 
 	queue_init(&queue, lock, busy);
 	queue.requests.began = wait->began;
+	queue.show = show;
 	for (;;) {
 		result = queue_wait(&queue, wait->limit, error);
 		if (result != LOCK_AGAIN)
@@ -121,6 +183,7 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 		result = LOCK_AGAIN;
 	}
 	queue_release(&queue);
+	log_live_end();
 	return result;
 }
 
