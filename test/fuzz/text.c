@@ -1,5 +1,6 @@
 /*
- * What users write: durations, URLs, signal names, and every byte string made
+ * What users write (durations, URLs, signal names, REDLOCK_HELD), what servers
+ * publish, and every byte string made
  * fit for a terminal, JSON and a shell. Built with -fsanitize=fuzzer.
  */
 #include <stdint.h>
@@ -8,8 +9,10 @@
 
 #include "config.h"
 #include "duration.h"
+#include "held.h"
 #include "output.h"
 #include "record.h"
+#include "requests.h"
 #include "signals.h"
 #include "suggest.h"
 #include "url.h"
@@ -78,6 +81,40 @@ static void fuzz_output(const char *text, size_t size)
 	buffer_release(&buffer);
 }
 
+/* REDLOCK_HELD: what is put in is found again, whatever stands before it. */
+static void fuzz_held(const char *text)
+{
+	struct buffer held = {0};
+	char token[TOKEN_SIZE];
+
+	held_find(text, "key", token, sizeof(token));
+	buffer_print(&held, "%s", text);
+	held_append(&held, text, "0123456789abcdef");
+	if (!held_find(held.data, text, token, sizeof(token)) ||
+	    strcmp(token, "0123456789abcdef") != 0)
+		abort();
+	buffer_release(&held);
+}
+
+/* What is published: a vote is for a request that was made, within its time. */
+static void fuzz_message(const char *text, size_t size)
+{
+	struct url url = {.name = (char *)"server"};
+	struct server server = {.url = url};
+	struct quorum quorum = {.servers = &server, .count = 1, .permits = 1};
+	struct lock lock = {.quorum = &quorum, .ttl = 30000, .hold = "-"};
+	struct requests requests = {.lock = &lock};
+	int64_t now = clock_ms();
+
+	requests.at[0] = (struct standing){.sent = 3, .oldest = 2};
+	requests.at[0].sent_at[2] = requests.at[0].sent_at[3] = now;
+	requests_message(&requests, 0, text, size);
+	if (lock.vote[0] == VOTE_YES &&
+	    (lock.fences[0] <= 0 || requests.at[0].oldest <= 2 ||
+	     requests.at[0].valid.at > now + lock.ttl))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"acquire", "release", "run"};
@@ -89,6 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_url(text);
 	fuzz_servers(text);
 	fuzz_output(text, size);
+	fuzz_held(text);
+	fuzz_message(text, size);
 	signals_parse(text);
 	suggest_nearest(text, names, 3);
 	free(text);
