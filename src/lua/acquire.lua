@@ -31,8 +31,8 @@ if redis.call('exists', queue) == 0 and fits(token, wish) then
   return {1, grant(token, wish, wish.ttl)}
 elseif wish.kept == 0 and (wait == '1' or redis.call('exists', queue) == 1) then
   redis.call('zadd', queue, 'nx', now - waited, token)
-  redis.call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request}, ' ')
-    .. '\n' .. description)
+  redis.call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request,
+    string.format('%.0f', now)}, ' ') .. '\n' .. description)
   redis.call('pexpire', queue, 60000)
   redis.call('pexpire', wishes, 60000)
   local fence = settle(token)

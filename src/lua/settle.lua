@@ -1,12 +1,13 @@
 -- The one place where KEY is granted: to the head of the queue, as long as KEY is free for it.
 
--- A wish is "ttl kind permits clock hold request", and the description on the lines below.
+-- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
 local function read_wish(who)
   local text = redis.call('hget', wishes, who)
-  local ttl, kind, permits, clock, hold, request, description =
-    (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+)\n(.*)$')
+  local ttl, kind, permits, clock, hold, request, seen, description =
+    (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?(%d*)\n(.*)$')
   return ttl and {ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
-    clock = tonumber(clock), hold = hold, request = request, description = description}
+    clock = tonumber(clock), hold = hold, request = request, seen = tonumber(seen) or now,
+    description = description}
 end
 
 local function leave_queue(who)
@@ -107,36 +108,52 @@ local function tell(who, ...)
   return redis.pcall('publish', record .. ':' .. who, table.concat({...}, ' '))
 end
 
+-- Who keeps others waiting must be there: it listens, and has asked within two heartbeats.
+local function is_away(who, wish)
+  local heard = redis.pcall('pubsub', 'numsub', record .. ':' .. who)
+  return heard[2] == 0 or now - wish.seen > 10000
+end
+
+-- To one that is not the caller. False where it cannot be told: it will ask itself.
+local function grant_to_waiter(who, wish)
+  -- one that is stuck or cut off keeps the others out no longer than this
+  local lease = math.min(wish.ttl, 10000)
+  local fence = grant(who, wish, lease)
+  local heard = tell(who, wish.request, string.format('%.0f', fence), lease, wish.hold)
+  if type(heard) == 'number' then
+    leave_queue(who)
+  end
+  if heard ~= 0 and type(heard) == 'number' then
+    return true
+  elseif wish.kind ~= 'none' then
+    remove(who, wish.hold)
+  end
+  return heard == 0
+end
+
 -- Returns the caller's fence where the caller was granted KEY.
 local function settle(caller)
+  local passed = 0
   while true do
-    local head = redis.call('zrange', queue, 0, 0)[1]
+    local head = redis.call('zrange', queue, passed, passed)[1]
     local wish = head and read_wish(head)
     if not head then
       return
     elseif not wish then
       leave_queue(head)
-    elseif not fits(head, wish) then
-      return
-    elseif head == caller then
-      leave_queue(head)
-      return grant(head, wish, wish.ttl)
-    else
-      -- a waiter that is stuck or cut off keeps the others out no longer than this
-      local lease = math.min(wish.ttl, 10000)
-      local fence = grant(head, wish, lease)
-      local heard = tell(head, wish.request, string.format('%.0f', fence), lease, wish.hold)
-      if heard ~= 0 and type(heard) == 'number' then
+    elseif fits(head, wish) then
+      if head == caller then
         leave_queue(head)
-      else
-        if wish.kind ~= 'none' then
-          remove(head, wish.hold)
-        end
-        if heard ~= 0 then
-          return -- telling is not permitted: the head finds out itself
-        end
-        leave_queue(head)
+        return grant(head, wish, wish.ttl)
+      elseif not grant_to_waiter(head, wish) then
+        return
       end
+    elseif wish.kind == 'none' then
+      passed = passed + 1 -- it takes nothing, so it keeps nobody waiting
+    elseif head == caller or not is_away(head, wish) then
+      return
+    else
+      leave_queue(head)
     end
   end
 end
