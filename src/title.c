@@ -15,7 +15,8 @@
 
 static int title_argc;
 static char **title_argv, **title_environment;
-static char *title_end; /* of argv's bytes */
+static char *title_mark; /* the end of argv[0] */
+static char *title_end;  /* of argv's bytes */
 static bool title_set_once;
 static atomic_int title_readers; /* of the environment, elsewhere */
 
@@ -24,8 +25,10 @@ void title_init(int argc, char **argv)
 	title_argc = argc;
 	title_argv = argv;
 	title_environment = environ;
-	if (argc > 0)
-		title_end = argv[argc - 1] + strlen(argv[argc - 1]);
+	if (argc == 0)
+		return;
+	title_mark = argv[0] + strlen(argv[0]);
+	title_end = argv[argc - 1] + strlen(argv[argc - 1]);
 }
 
 bool title_is_set(void)
@@ -91,6 +94,15 @@ static bool take_over(void)
 	return true;
 }
 
+/* libbsd marks the end of argv[0] where a title is no longer than that: no
+ * kernel of today needs the mark, and ps(1) shows it. */
+static void write_title(const struct buffer *text)
+{
+	setproctitle("-%s", text->data);
+	if (text->length <= (size_t)(title_mark - title_argv[0]))
+		*title_mark = '\0';
+}
+
 static bool is_continued(char byte)
 {
 	return ((unsigned char)byte & 0xc0) == 0x80;
@@ -123,9 +135,10 @@ void title_set(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	buffer_print(&shown, "redlock: ");
 	output_visible(&shown, text, strlen(text), log_utf8());
 	if (shown.length > TITLE_LONGEST)
 		leave_out_middle(&shown);
-	setproctitle("-redlock: %s", shown.data);
+	write_title(&shown);
 	buffer_release(&shown);
 }

@@ -9,14 +9,19 @@
 
 static char seen[4096];
 
-/* What ps(1) would show. */
+/* What ps(1) would show: nothing may stand behind the NULs, either. */
 static const char *title(void)
 {
 	FILE *file = fopen("/proc/self/cmdline", "re");
 	size_t size = fread(seen, 1, sizeof(seen) - 1, file);
 
-	seen[size] = '\0';
 	fclose(file);
+	while (size > 0 && seen[size - 1] == '\0')
+		size--;
+	seen[size] = '\0';
+	for (size_t i = 0; i < size; i++)
+		if (seen[i] == '\0')
+			seen[i] = ' ';
 	return seen;
 }
 
@@ -38,6 +43,10 @@ static void test_texts(void)
 	CHECK(same(title(), "redlock: a\\e\\nb: held"), "'%s'", seen);
 	title_set("%s", "x");
 	CHECK(same(title(), "redlock: x"), "'%s'", seen);
+	/* as long as argv[0], where libbsd would leave a mark */
+	title_set("%.*s", (int)(strlen("title: longer") - strlen("redlock: ")),
+		  "yyyyyyyy");
+	CHECK(same(title(), "redlock: yyyy"), "'%s'", seen);
 	memset(key, 'k', 4096);
 	title_set("%s: held, until %s", key, "noon");
 	CHECK(strlen(title()) <= 255, "%zu bytes", strlen(seen));
@@ -67,7 +76,7 @@ static void test_kept(char **argv)
 
 int main(int argc, char **argv)
 {
-	static char *arguments[] = {(char *)"title", (char *)"a secret",
+	static char *arguments[] = {(char *)"title: longer", (char *)"a secret",
 				    (char *)"", (char *)"last", NULL};
 	static char room[400] = "ROOM=";
 	static char *variables[] = {
