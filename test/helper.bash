@@ -440,6 +440,13 @@ proxy() {
 	printf '%s\n' "$@" >"$mode.new" && mv "$mode.new" "$mode"
 }
 
+# proxy_ears I MODE [THEN...]: the same for connections that have subscribed.
+proxy_ears() {
+	local mode=$PROXIES/$1.ears
+	shift
+	printf '%s\n' "$@" >"$mode.new" && mv "$mode.new" "$mode"
+}
+
 proxy_url() {
 	echo "unix://$PROXIES/$1.sock"
 }
@@ -532,6 +539,89 @@ key_held_by() {
 	local token=$1 i
 	shift
 	for i; do [[ $(rcli "$i" GET "$KEY") == "$token" ]] || return; done
+}
+
+# ---------------------------------------------------------------- the queue
+
+# take [OPTION...]: $token has KEY, on all servers, for a minute; give_back.
+take() {
+	token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$@" "$KEY") || return
+	wait_until "[[ \$(servers_with $token GET $KEY) == $SERVER_COUNT ]]"
+}
+
+give_back() {
+	"$REDLOCK" release "$@" "$KEY" "$token"
+}
+
+# wait_turn NAME [OPTION...]: a run that writes its name to $TMP/order and then stamps for 20 ms,
+# or until $TMP/NAME.end exists where $TMP/NAME.stay does.
+# shellcheck disable=SC2016 # the inner shell's
+wait_turn() {
+	local name=$1
+	shift
+	mkdir -p "$TMP/stamps"
+	spawn "$name" "$REDLOCK" run --quarantine 0 "$@" "$KEY" sh -c 'echo "$1" >>"$2/order"
+		if [ -e "$2/$1.stay" ]; then exec "$STAMP" -u "$2/$1.end" "$2/stamps"; fi
+		exec "$STAMP" -d 20 "$2/stamps"' - "$name" "$TMP"
+}
+
+# line_up NAME [OPTION...]: wait_turn, and it is in the queue of every server, behind LINE others.
+LINE=0
+line_up() {
+	wait_turn "$@"
+	wait_until "queued $((++LINE))"
+}
+
+# ran NAME...: these have run, in this order, and nobody else.
+ran() {
+	[[ $(cat "$TMP/order" 2>/dev/null) == "$(printf '%s\n' "$@")" ]]
+}
+
+# all_end_well NAME...: with status 0 and not a word.
+all_end_well() {
+	local name
+	for name; do finish "$name" && expect 0 || return; done
+}
+
+# queued COUNT [I...]: so many are in the queue of these servers, or of all.
+# shellcheck disable=SC2120
+queued() {
+	local count=$1 i
+	shift
+	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
+	for i; do [[ $(rcli "$i" ZCARD "$(record):queue") == "$count" ]] || return; done
+}
+
+# queue_at I: the tokens in its queue.
+queue_at() {
+	rcli "$1" ZRANGE "$(record):queue" 0 -1
+}
+
+# listening COUNT [I...]: so many are subscribed for KEY.
+listening() {
+	local count=$1 i
+	shift
+	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
+	for i; do (($(channels "$i" | wc -w) == count)) || return; done
+}
+
+channels() {
+	rcli "$1" PUBSUB CHANNELS "$(record):*"
+}
+
+# no_trace [I...]: KEY is free there, and nobody waits.
+no_trace() {
+	local i
+	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
+	for i; do
+		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes") == 0 ]] || return
+		[[ ! $(channels "$i") ]] || return
+	done
+}
+
+# first_beat [N]: of the Nth holder (1), in milliseconds of CLOCK_BOOTTIME.
+first_beat() {
+	beats "$TMP/stamps" | awk -v n="${1:-1}" 'NR == n { printf "%d\n", $2 / 1000 }'
 }
 
 # renewals COUNT [I]: so many from now on are seen on server I (0).

@@ -18,11 +18,20 @@ once all are listening.
     reset [N]       the connection is reset when a request arrives, which
                     the server never sees
     hold            nothing moves until the mode is another one
+    still           requests reach the server, replies wait until the mode is
+                    another one
     delay MS        every piece arrives MS later, in both directions
     drip            replies go out one byte at a time
 
 With N only the next N connections that send something are treated so; then
 the next line of the file holds, and after the last one everything passes.
+
+Connections that have subscribed go by DIR/i.ears where there is such a file,
+which also takes:
+
+    drop            published messages are lost
+    cut             a published message is lost, and the connection is closed
+    twice           a published message arrives twice
 """
 import asyncio
 import os
@@ -32,6 +41,7 @@ import sys
 import time
 
 FATES = ("mute", "close", "reset")
+MESSAGE = b"$7\r\nmessage\r\n"
 LINGER_RESET = struct.pack("ii", 1, 0)
 POLL = 0.005        # seconds between looks at the mode while holding
 LAST_REPLIES = 0.03  # how long "close" goes on reading
@@ -42,6 +52,9 @@ class Mode:
 
     def __init__(self, path):
         self.path, self.seen, self.lines, self.left = path, None, [], 0
+
+    def exists(self):
+        return os.path.exists(self.path)
 
     def read(self):
         """The words of the line that holds now."""
@@ -75,6 +88,7 @@ class Connection:
     def __init__(self, proxy, client, server):
         self.proxy, self.client, self.server = proxy, client, server
         self.loop, self.fate = asyncio.get_running_loop(), "pass"
+        self.listens = False
 
     async def run(self):
         tasks = [asyncio.ensure_future(self.requests()),
@@ -91,10 +105,11 @@ class Connection:
 
     async def requests(self):
         while data := await self.loop.sock_recv(self.client, 65536):
-            words = await self.proxy.let_through()
+            self.listens = self.listens or b"\nSUBSCRIBE\r" in data
+            words = await self.proxy.let_through(self.listens, "hold")
             if self.fate == "pass" and words[0] in FATES:
                 self.fate = words[0]
-                self.proxy.mode.take()
+                self.proxy.mode_of(self.listens).take()
                 self.proxy.log(self.fate, data)
             if self.fate == "reset":
                 self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
@@ -110,7 +125,16 @@ class Connection:
             if self.fate == "mute":
                 self.proxy.log("lost", data)
                 continue
-            words = await self.proxy.let_through()
+            words = await self.proxy.let_through(self.listens, "hold", "still")
+            if self.listens and MESSAGE in data:
+                if words[0] in ("drop", "cut", "twice"):
+                    self.proxy.log(words[0], data)
+                if words[0] == "drop":
+                    continue
+                if words[0] == "cut":
+                    raise EOFError
+                if words[0] == "twice":
+                    data += data
             await self.hand_back(data, 1 if words[0] == "drip" else len(data))
         if self.fate != "mute":
             self.client.shutdown(socket.SHUT_WR)
@@ -139,6 +163,7 @@ class Proxy:
         self.path = os.path.join(directory, str(index))
         self.target, self.running = target, set()
         self.mode = Mode(self.path + ".mode")
+        self.ears = Mode(self.path + ".ears")
         self.file = open(self.path + ".log", "a", encoding="ascii")
 
     def log(self, what, data):
@@ -146,14 +171,17 @@ class Proxy:
                         f"{what} {ascii(data)}\n")
         self.file.flush()
 
-    async def let_through(self):
+    def mode_of(self, listens):
+        return self.ears if listens and self.ears.exists() else self.mode
+
+    async def let_through(self, listens, *waits):
         """Wait as long as the mode wants it; return the mode's words."""
-        words = self.mode.read()
-        if words[0] == "hold":
-            self.log("hold", b"")
-        while words[0] == "hold":
+        words = self.mode_of(listens).read()
+        if words[0] in waits:
+            self.log(words[0], b"")
+        while words[0] in waits:
             await asyncio.sleep(POLL)
-            words = self.mode.read()
+            words = self.mode_of(listens).read()
         if words[0] == "delay":
             await asyncio.sleep(int(words[1]) / 1000)
         return words
