@@ -51,6 +51,7 @@ static void shut(struct mailbox *mailbox, size_t i)
 	mailbox->ear[i].failures++;
 	mailbox->ear[i].due = deadline_in(
 		token_jitter(pause < RETRY_LONGEST ? pause : RETRY_LONGEST));
+	mailbox->listener->failed(mailbox->listener->context, i);
 }
 
 static void ask(struct mailbox *mailbox, size_t i)
@@ -138,6 +139,7 @@ static void got(void *context, struct server *ear, uint64_t ticket,
 		mailbox->ear[i].state = EAR_REFUSED;
 		mailbox->ear[i].failures++;
 		server_cut(ear);
+		mailbox->listener->failed(mailbox->listener->context, i);
 	}
 }
 

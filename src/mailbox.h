@@ -13,7 +13,8 @@
  * opened is called for each server once it has confirmed the subscription:
  * what is published from then on arrives, unless the connection breaks. It is
  * then opened again, after a pause, and opened is called once more. Nothing is
- * known of what was published in between.
+ * known of what was published in between. failed is called when a subscription
+ * could not be had or broke.
  *
  * A message may be late, may come twice or be forged: it is up to the listener
  * to believe it.
@@ -26,6 +27,7 @@
 struct listener {
 	void *context;
 	void (*opened)(void *context, size_t server);
+	void (*failed)(void *context, size_t server);
 	void (*message)(void *context, size_t server, const char *text,
 			size_t length);
 };

@@ -134,7 +134,7 @@ void queue_init(struct queue *queue, struct lock *lock, struct busy *busy)
 {
 	*queue = (struct queue){
 		.lock = lock,
-		.listener = {&queue->requests, requests_opened,
+		.listener = {&queue->requests, requests_opened, requests_deaf,
 			     requests_message},
 		.requests = {.lock = lock,
 			     .busy = busy,

@@ -143,6 +143,13 @@ void requests_opened(void *context, size_t i)
 	requests->at[i].due = deadline_at(0);
 }
 
+/* Somebody has to look whether there are still enough that listen to us. */
+void requests_deaf(void *context, size_t i)
+{
+	(void)i;
+	((struct requests *)context)->news = true;
+}
+
 /* What a server publishes: "request fence lease hold". */
 struct message {
 	int64_t request, fence, lease;

@@ -51,6 +51,7 @@ void requests_drop_late(struct requests *requests);
 void requests_reply(void *requests, size_t server, const struct reply *reply);
 bool requests_have_news(void *requests);
 void requests_opened(void *requests, size_t server);
+void requests_deaf(void *requests, size_t server);
 void requests_message(void *requests, size_t server, const char *text,
 		      size_t length);
 
