@@ -90,6 +90,7 @@ static void take_refusal(struct requests *requests, size_t i,
 			 const struct reply *reply)
 {
 	requests->at[i].oldest = requests->at[i].sent;
+	requests->at[i].refused = requests->at[i].sent;
 	if (reply->count >= 7)
 		plan_next(requests, i, reply->value);
 }
@@ -105,6 +106,13 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	int64_t took = clock_ms() - sent_at;
 
 	requests->news = true;
+	/* it has closed a connection that was idle: no more than that */
+	if (reply == NULL && at->sent > 0 && at->refused == at->sent) {
+		at->refused = 0;
+		lock->vote[i] = VOTE_PENDING;
+		at->due = deadline_at(0);
+		return;
+	}
 	attempt_read(&hearing, i, reply, &at->place);
 	switch (lock->vote[i]) {
 	case VOTE_YES:
