@@ -583,6 +583,16 @@ all_end_well() {
 	for name; do finish "$name" && expect 0 || return; done
 }
 
+# all_are_served NAME...: with status 0; they may have told of an outage.
+all_are_served() {
+	local name
+	for name; do
+		finish "$name" || return
+		stderr=$(grep -v "^redlock: $KEY: still waiting: " <<<"$stderr") || :
+		expect 0 || return
+	done
+}
+
 # queued COUNT [I...]: so many are in the queue of these servers, or of all.
 # shellcheck disable=SC2120
 queued() {
