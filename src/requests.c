@@ -278,7 +278,8 @@ void requests_blame_silent(struct requests *requests)
 		int64_t waited = now - last_sent(requests, i);
 
 		if (quorum_is_waiting(quorum, i)) {
-			if (waited < quorum->timeout)
+			if (waited < quorum->timeout ||
+			    requests->lock->vote[i] == VOTE_YES)
 				continue;
 			server_blame_silence(server, waited);
 			requests->lock->vote[i] = VOTE_FAILED;
