@@ -6,7 +6,7 @@ local kind = kind_of_key()
 if kind == 'none' then
   return {-1}
 elseif holds(token) == 0 then
-  return {0}
+  return {kind == 'zset' and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
 if kind == 'string' then
   redis.call('pexpire', key, ttl)
