@@ -517,6 +517,44 @@ assert_exclusive() {
 		}' >&2
 }
 
+# peak DIR: how many stamp processes were alive at one time, at most.
+peak() {
+	beats "$1" | awk '{ print $2, 1; print $3, -1 }' | sort -k 1,1n -k 2,2n |
+		awk '{ alive += $2 } alive > most { most = alive } END { print most + 0 }'
+}
+
+# ---------------------------------------------------------------- holders that come and go
+
+# takes NAME OPTION...: `redlock run` with these (KEY among them where it is not $KEY) in the
+# background. Its command notes "+NAME" in $TMP/order, lives until `ends NAME`, notes "-NAME".
+takes() {
+	local name=$1
+	shift
+	spawn "$name" "$REDLOCK" run --quarantine 0 "$@" "$KEY" "$ROOT/test/tools/note" "$TMP" "$name"
+}
+
+ends() {
+	local name
+	for name; do touch "$TMP/end.$name"; done
+}
+
+# entered NAME...: their commands have begun.
+entered() {
+	local name
+	for name; do grep -qxF "+$name" "$TMP/order" || return; done
+}
+
+# noted: what is in $TMP/order, in one line.
+noted() {
+	xargs <"$TMP/order"
+}
+
+# done_well NAME...: they end with 0 and have nothing to say.
+done_well() {
+	local name
+	for name; do finish "$name" && expect 0 || return; done
+}
+
 # ---------------------------------------------------------------- what servers keep
 
 # record [KEY]: the name of KEY's record.
@@ -632,6 +670,40 @@ no_trace() {
 # first_beat [N]: of the Nth holder (1), in milliseconds of CLOCK_BOOTTIME.
 first_beat() {
 	beats "$TMP/stamps" | awk -v n="${1:-1}" 'NR == n { printf "%d\n", $2 / 1000 }'
+}
+
+# use COUNT: REDLOCK_SERVERS names the first COUNT servers of the set only.
+use() {
+	# shellcheck disable=SC2046 # numbers
+	REDLOCK_SERVERS=$(server_urls $(seq 0 $(($1 - 1))))
+	export REDLOCK_SERVERS
+}
+
+# holders COUNT I...: so many are in KEY there, which is a shared lock or one with permits.
+holders() {
+	local count=$1 i
+	shift
+	for i; do [[ $(rcli "$i" ZCARD "$KEY") == "$count" ]] || return; done
+}
+
+# counted COUNT TOKEN I...: so often TOKEN holds KEY there, which is a reentrant lock.
+counted() {
+	local count=$1 token=$2 i
+	shift 2
+	for i; do [[ $(rcli "$i" HGET "$KEY" "$token") == "$count" ]] || return; done
+}
+
+# server_ms I: its clock, in milliseconds since 1970.
+server_ms() {
+	rcli "$1" TIME | awk '{ t[NR] = $1 } END { printf "%.0f\n", t[1] * 1000 + int(t[2] / 1000) }'
+}
+
+# nothing_left I...: neither KEY nor anybody who waits for it.
+nothing_left() {
+	local i
+	for i; do
+		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes") == 0 ]] || return
+	done
 }
 
 # renewals COUNT [I]: so many from now on are seen on server I (0).

@@ -1,7 +1,7 @@
 /*
  * stamp: the command that tests run under a lock, and their witness.
  *
- *	stamp [-t] [-d MS] [-u FILE] [-c CHILDREN] [-x STATUS] DIR
+ *	stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] [-p PLACES] [-x STATUS] DIR
  *
  * It leaves its traces in DIR, for the checks in test/helper.bash:
  *
@@ -9,8 +9,11 @@
  *			CLOCK_BOOTTIME: the first and the last proof of life,
  *			written each millisecond to a shared mapping, which
  *			survives SIGKILL
- *	witness		locked with flock(LOCK_EX | LOCK_NB); children keep
- *			the description open, so it is held until all are dead
+ *	witness		locked with flock(LOCK_EX | LOCK_NB), or LOCK_SH with
+ *			-s; children keep the description open, so it is held
+ *			until all are dead
+ *	witness.N	with -p, from 1 to PLACES: any one of them is locked
+ *			instead, behind the lock of witness
  *	overlap		a line for each refusal of that lock
  *	fences		a line "FENCE PID FIRST-BEAT" for each start, in order
  *
@@ -29,6 +32,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +47,8 @@ struct slot {
 struct plan {
 	const char *dir, *until, *fence;
 	int64_t duration;
-	long children;
+	long children, places;
+	bool shared;
 	int status;
 };
 
@@ -140,10 +145,47 @@ static long number(const char *text, long max)
 	return value;
 }
 
+static bool try_lock(const char *dir, const char *name, int how)
+{
+	int fd = open_in(dir, name, O_RDWR | O_CLOEXEC);
+
+	if (flock(fd, how | LOCK_NB) == 0)
+		return true;
+	close(fd);
+	return false;
+}
+
+/* One of the places.  Nobody else looks for one meanwhile: where all are taken,
+ * they were all taken at one moment. */
+static bool take_place(const struct plan *plan)
+{
+	int gate = open_in(plan->dir, "witness", O_RDWR | O_CLOEXEC);
+	bool taken = false;
+	char name[32];
+
+	while (flock(gate, LOCK_EX))
+		if (errno != EINTR)
+			err(71, "flock");
+	for (long i = 1; i <= plan->places && !taken; i++) {
+		snprintf(name, sizeof(name), "witness.%ld", i);
+		taken = try_lock(plan->dir, name, LOCK_EX);
+	}
+	close(gate);
+	return taken;
+}
+
+/* What the lock should keep others from: they are seen by the kernel. */
+static bool is_alone(const struct plan *plan)
+{
+	if (plan->places > 0)
+		return take_place(plan);
+	return try_lock(plan->dir, "witness", plan->shared ? LOCK_SH : LOCK_EX);
+}
+
 static _Noreturn void usage(void)
 {
-	errx(64, "usage: stamp [-t] [-d MS] [-u FILE] [-c CHILDREN] "
-		 "[-x STATUS] DIR");
+	errx(64, "usage: stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] "
+		 "[-p PLACES] [-x STATUS] DIR");
 }
 
 static struct plan plan_from(char *argv[])
@@ -156,6 +198,10 @@ static struct plan plan_from(char *argv[])
 			signal(SIGTERM, SIG_IGN);
 			continue;
 		}
+		if (!strcmp(option, "-s")) {
+			plan.shared = true;
+			continue;
+		}
 		value = *++argv;
 		if (!value)
 			usage();
@@ -163,6 +209,8 @@ static struct plan plan_from(char *argv[])
 			plan.children = number(value, 100);
 		else if (!strcmp(option, "-d"))
 			plan.duration = number(value, 600000) * 1000;
+		else if (!strcmp(option, "-p"))
+			plan.places = number(value, 100);
 		else if (!strcmp(option, "-u"))
 			plan.until = value;
 		else if (!strcmp(option, "-x"))
@@ -183,14 +231,12 @@ int main(int argc, char *argv[])
 {
 	struct plan plan;
 	struct slot *slot;
-	int witness;
 	long i;
 
 	if (argc < 2)
 		usage();
 	plan = plan_from(argv);
-	witness = open_in(plan.dir, "witness", O_RDWR | O_CLOEXEC);
-	if (flock(witness, LOCK_EX | LOCK_NB))
+	if (!is_alone(&plan))
 		append(&plan, "overlap", now());
 	slot = slot_new(&plan);
 	slot->first = slot->last = now();
