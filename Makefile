@@ -22,7 +22,8 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 SCRIPTS = common+settle+acquire common+extend common+settle+release common+raise
 
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
-TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c))
+TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
+	$(patsubst test/load/%.c,$(BUILD)/test/%,$(filter-out %/tap.c,$(wildcard test/load/*.c)))
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -70,6 +71,14 @@ $(BUILD)/test/%: test/tools/%.c | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
 
+$(BUILD)/test/%: test/load/%.c | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
+
+$(BUILD)/test/tap.so: test/load/tap.c | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $<
+
 $(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS) | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
@@ -83,6 +92,17 @@ tests: $(BUILD)/redlock $(TOOLS) $(UNITS)
 check: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock BUILD=$(CURDIR)/$(BUILD) \
 		scripts/run-tests $(TESTS)
+
+# What waiting costs; BENCH=--json for machines. And what must never happen, for
+# long; what COUNT, DURATION and SEED mean is said by test/load/stress --help.
+BENCH =
+bench: tests $(BUILD)/test/tap.so
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/load/waiting $(BENCH)
+
+export COUNT DURATION SEED
+STRESS = all
+stress: tests
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/load/stress $(STRESS)
 
 # libFuzzer finds inputs that break the parsers: SECONDS for each target.
 SECONDS = 30
@@ -125,7 +145,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests check fuzz lint install clean
+.PHONY: all tests check bench stress fuzz lint install clean
 .DELETE_ON_ERROR:
 
 -include $(OBJECTS:.o=.d)
