@@ -6,7 +6,8 @@
 
 #include "error.h"
 
-#define ARRAY_LONGEST 64 /* elements */
+#define ARRAY_LONGEST 64        /* elements */
+#define ARRAY_LONGEST_WIDE 8192 /* elements */
 #define ARRAY_DEEPEST 4
 #define OUR_REFUSAL "PERMITS " /* acquire.lua */
 
@@ -18,22 +19,26 @@ typedef int element_count;
 
 static redisReplyObjectFunctions reader_functions;
 static void *(*create_array)(const redisReadTask *, element_count);
+static char is_wide; /* its address marks a reader that takes more */
 
 /* hiredis takes any size and any depth: 13 bytes would buy 16 GB, or the
  * stack. NULL makes the reader give up. */
 static void *create_small_array(const redisReadTask *task,
 				element_count elements)
 {
-	int depth = 0;
+	element_count most =
+		task->privdata == &is_wide ? ARRAY_LONGEST_WIDE : ARRAY_LONGEST;
+	int depth = 1;
 
-	for (const redisReadTask *up = task; up != NULL; up = up->parent)
+	for (const redisReadTask *up = task->parent; up != NULL;
+	     up = up->parent)
 		depth++;
-	if (depth > ARRAY_DEEPEST || elements > ARRAY_LONGEST)
+	if (depth > ARRAY_DEEPEST || elements > most)
 		return NULL;
 	return create_array(task, elements);
 }
 
-redisReader *reply_reader_new(void)
+redisReader *reply_reader_new(bool wide)
 {
 	redisReader *reader = redisReaderCreate();
 
@@ -45,6 +50,7 @@ redisReader *reply_reader_new(void)
 		reader_functions.createArray = create_small_array;
 	}
 	reader->fn = &reader_functions;
+	reader->privdata = wide ? &is_wide : NULL;
 	return reader;
 }
 
@@ -61,6 +67,7 @@ static void flatten_value(struct value *value, const redisReply *from)
 
 void reply_flatten(struct reply *reply, const redisReply *from)
 {
+	reply->whole = from;
 	if (from->type == REDIS_REPLY_ERROR) {
 		reply->failure = from->str;
 	} else if (from->type != REDIS_REPLY_ARRAY) {
@@ -79,6 +86,36 @@ bool reply_is_message(const struct reply *reply)
 {
 	return reply->count == 3 && reply->value[0].text != NULL &&
 	       strcmp(reply->value[0].text, "message") == 0;
+}
+
+static const redisReply *find_array(const struct reply *reply, size_t value)
+{
+	const redisReply *whole = reply->whole;
+
+	if (whole == NULL || whole->type != REDIS_REPLY_ARRAY ||
+	    value >= whole->elements ||
+	    whole->element[value]->type != REDIS_REPLY_ARRAY)
+		return NULL;
+	return whole->element[value];
+}
+
+size_t reply_item_count(const struct reply *reply, size_t value)
+{
+	const redisReply *array = find_array(reply, value);
+
+	return array != NULL ? array->elements : 0;
+}
+
+struct value reply_item(const struct reply *reply, size_t value, size_t n)
+{
+	const redisReply *array = find_array(reply, value);
+	struct value item = {"", 0, 0};
+
+	if (array != NULL && n < array->elements) {
+		item = (struct value){0};
+		flatten_value(&item, array->element[n]);
+	}
+	return item;
 }
 
 static bool starts_with(const char *text, const char *start)

@@ -22,19 +22,28 @@ struct reply {
 		size_t length;
 		int64_t number;
 	} value[REPLY_VALUES];
+	const struct redisReply *whole;
 };
+
+/* Bounds of a reply: of most; of one that lists, which wide stands for. */
+#define REPLY_LONGEST 65536              /* bytes */
+#define REPLY_LONGEST_WIDE (4 * 1048576) /* bytes */
 
 struct redisReader;
 struct redisReply;
 
 /* NULL where there is no memory. */
-struct redisReader *reply_reader_new(void);
+struct redisReader *reply_reader_new(bool wide);
 
 /* The texts stay from's. */
 void reply_flatten(struct reply *reply, const struct redisReply *from);
 
 /* Something published, that nobody has asked for just now. */
 bool reply_is_message(const struct reply *reply);
+
+/* The array that is a value of the reply: its items' number, and one of them. */
+size_t reply_item_count(const struct reply *reply, size_t value);
+struct value reply_item(const struct reply *reply, size_t value, size_t n);
 
 struct refusal {
 	int code;         /* enum exit_code */

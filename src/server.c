@@ -11,8 +11,7 @@
 #include "duration.h"
 
 #define READ_SIZE 16384
-#define REPLY_LONGEST 65536 /* bytes */
-#define SHOWN_LONGEST 160   /* bytes of a server's error text */
+#define SHOWN_LONGEST 160 /* bytes of a server's error text */
 
 static int blame(struct server *server, int code, bool passing,
 		 const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -130,7 +129,7 @@ static int connect_start(struct server *server)
 
 	disconnect(server);
 	server->identity.known = false;
-	server->reader = reply_reader_new();
+	server->reader = reply_reader_new(server->wide);
 	if (server->reader == NULL)
 		return fail(server, true, "out of memory");
 	greet_server(server);
@@ -327,8 +326,11 @@ static int parse(struct server *server, server_reply *callback, void *context)
 		}
 		freeReplyObject(reply);
 	}
-	if (server->unparsed > REPLY_LONGEST)
-		return fail(server, true, "a reply of more than 64 KiB");
+	if (server->unparsed >
+	    (server->wide ? REPLY_LONGEST_WIDE : REPLY_LONGEST))
+		return fail(server, true,
+			    server->wide ? "a reply of more than 4 MiB"
+					 : "a reply of more than 64 KiB");
 	return 0;
 }
 

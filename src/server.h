@@ -32,7 +32,7 @@
 #include "stream.h"
 #include "url.h"
 
-#define ARGUMENTS_MAX 24 /* of a command */
+#define ARGUMENTS_MAX 256 /* of a command */
 #define SERVERS_MAX 32
 #define OWED_MAX 32 /* replies a connection may owe before it is dropped */
 
@@ -53,6 +53,7 @@ struct server {
 	struct url url; /* owned */
 	bool identify;  /* ask for struct identity */
 	bool listens;   /* hands over messages, with ticket 0 */
+	bool wide;      /* takes replies of REPLY_LONGEST_WIDE */
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */

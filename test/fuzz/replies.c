@@ -30,7 +30,7 @@ static void connect_server(struct server *server, const uint8_t *data,
 	/* kept open until the call is over: what we send goes somewhere */
 	server->stream.fd = ends[0];
 	server->stream.state = STREAM_UP;
-	server->reader = reply_reader_new();
+	server->reader = reply_reader_new(false);
 	server->identify = false;
 	server->last.size = 0;
 	server->identity.known = true;
