@@ -83,10 +83,9 @@ void record_parse(struct holder *holder, const char *text, size_t length)
 	}
 }
 
-static void print_holder(struct buffer *text, const struct holder *holder)
+void record_print_holder(struct buffer *text, const struct holder *holder)
 {
-	buffer_print(text, "held by %s",
-		     holder->host[0] ? holder->host : "somebody");
+	buffer_print(text, "%s", holder->host[0] ? holder->host : "somebody");
 	if (holder->pid > 0)
 		buffer_print(text, " pid %" PRId64, holder->pid);
 	if (holder->command[0] != '\0')
@@ -102,10 +101,11 @@ void record_print_busy(struct buffer *text, const struct busy *busy)
 		buffer_print(text, "others wait for it and come first");
 		return;
 	}
+	buffer_print(text, "held by ");
 	if (busy->known)
-		print_holder(text, &busy->holder);
+		record_print_holder(text, &busy->holder);
 	else
-		buffer_print(text, "held by another program");
+		buffer_print(text, "another program");
 	if (busy->held >= 0)
 		buffer_print(text, " for %s",
 			     duration_format(time, busy->held + since));

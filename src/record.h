@@ -43,6 +43,9 @@ struct busy {
 	bool split;    /* several try, and none may have it */
 };
 
+/* Appends "web3 pid 812 'backup.sh'". */
+void record_print_holder(struct buffer *text, const struct holder *holder);
+
 /* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
 void record_print_busy(struct buffer *text, const struct busy *busy);
 

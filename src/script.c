@@ -48,28 +48,40 @@ struct argument script_name(struct argument record, const char *suffix)
 	return (struct argument){name.data, name.length};
 }
 
-/* Behind the token come count arguments more. */
-static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
-		const char *const *more, size_t count)
+/* About these keys; behind the token come count arguments more. */
+static void ask_about(struct lock *lock, size_t i, struct script script,
+		      bool sticky, const struct argument *keys,
+		      size_t key_count, const char *const *more, size_t count)
 {
-	char db[12];
-	int digits = snprintf(db, sizeof(db), "%" PRIu32,
-			      lock->quorum->servers[i].url.db);
+	char db[12], number_of_keys[12];
 	struct argument arguments[ARGUMENTS_MAX] = {
 		{"EVAL", 4},
 		{script.text, script.length},
-		{"4", 1},
-		lock->key,
-		lock->record,
-		lock->queue,
-		lock->wishes,
-		{db, (size_t)digits},
-		{lock->token, strlen(lock->token)},
+		{number_of_keys, 0},
 	};
+	struct argument *next = arguments + 3;
 
+	arguments[2].length = (size_t)snprintf(
+		number_of_keys, sizeof(number_of_keys), "%zu", key_count);
+	for (size_t k = 0; k < key_count; k++)
+		*next++ = keys[k];
+	next->length = (size_t)snprintf(db, sizeof(db), "%" PRIu32,
+					lock->quorum->servers[i].url.db);
+	next++->data = db;
+	*next++ = (struct argument){lock->token, strlen(lock->token)};
 	for (size_t k = 0; k < count; k++)
-		arguments[9 + k] = (struct argument){more[k], strlen(more[k])};
-	quorum_ask(lock->quorum, i, sticky, arguments, 9 + count);
+		*next++ = (struct argument){more[k], strlen(more[k])};
+	quorum_ask(lock->quorum, i, sticky, arguments,
+		   (size_t)(next - arguments));
+}
+
+static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
+		const char *const *more, size_t count)
+{
+	const struct argument keys[] = {lock->key, lock->record, lock->queue,
+					lock->wishes};
+
+	ask_about(lock, i, script, sticky, keys, 4, more, count);
 }
 
 static const char *number(char text[24], int64_t value)
@@ -141,4 +153,32 @@ void script_raise(struct lock *lock, size_t i)
 
 	ask(lock, i, SCRIPT(raise_lua), false,
 	    (const char *[]){number(fence, lock->fence)}, 1);
+}
+
+void script_inspect(struct lock *lock, size_t i, size_t holders, size_t waiters)
+{
+	char from[24], behind[24];
+
+	ask(lock, i, SCRIPT(inspect_lua), false,
+	    (const char *[]){number(from, (int64_t)holders),
+			     number(behind, (int64_t)waiters)},
+	    2);
+}
+
+void script_break(struct lock *lock, size_t i, const char *mark)
+{
+	ask(lock, i, SCRIPT(break_lua), true, &mark, 1);
+}
+
+void script_scan(struct lock *lock, size_t i, const char *cursor,
+		 const char *pattern)
+{
+	ask_about(lock, i, SCRIPT(scan_lua), false, NULL, 0,
+		  (const char *[]){cursor, pattern}, 2);
+}
+
+void script_look(struct lock *lock, size_t i, const struct argument *pairs,
+		 size_t count)
+{
+	ask_about(lock, i, SCRIPT(look_lua), false, pairs, 2 * count, NULL, 0);
 }

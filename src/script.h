@@ -37,4 +37,21 @@ void script_raise(struct lock *lock, size_t server);
  * which KEY stays taken. */
 void script_release(struct lock *lock, size_t server, int64_t linger);
 
+/* Who holds KEY and who waits, but for so many of each that are known. */
+void script_inspect(struct lock *lock, size_t server, size_t holders,
+		    size_t waiters);
+
+/* mark: of a holder that KEY is to be taken from, or "". */
+void script_break(struct lock *lock, size_t server, const char *mark);
+
+/* The next records, from the cursor on. */
+void script_scan(struct lock *lock, size_t server, const char *cursor,
+		 const char *pattern);
+
+#define LOOK_MOST 100
+
+/* Who holds each of up to LOOK_MOST: pairs are KEY and its record. */
+void script_look(struct lock *lock, size_t server, const struct argument *pairs,
+		 size_t count);
+
 #endif

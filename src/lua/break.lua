@@ -1,0 +1,28 @@
+-- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
+-- ARGV: the mark of a holder that must still be one ('': whoever it is)
+-- returns {1 taken away, 0 nobody's, -1 others hold it by now; then as inspect does}
+drop_expired()
+local kind, permits = kind_of_key(), permits_of_key()
+local items, total = holders(0, 1000)
+if not total then
+  return redis.error_reply('WRONGTYPE KEY is no lock: it stays as it is')
+end
+local expected, found = ARGV[3], ARGV[3] == '' or #items < total
+for _, item in ipairs(items) do
+  found = found or item:sub(1, 40) == expected
+end
+local answer = total == 0 and 0 or found and 1 or -1
+if answer == 1 then
+  redis.call('del', key)
+  -- What is done stays done: nothing from here on may turn it into an error.
+  pcall(forget_holders)
+  if kind == 'hash' then
+    local name = key:find('{', 1, true) and key or '{' .. key .. '}'
+    redis.pcall('publish', 'redisson_lock__channel:' .. name, '0')
+  end
+  pcall(settle)
+end
+while #items > 60 do
+  table.remove(items)
+end
+return {answer, kind, permits or -1, 0, answer == 1 and total or 0, 0, answer == 1 and items or {}, {}}

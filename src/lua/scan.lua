@@ -1,0 +1,16 @@
+-- Looks for records.
+-- ARGV: cursor, pattern
+-- returns {1, next cursor, keys looked at, {record ...}}
+local cursor, pattern = ARGV[3], ARGV[4]
+local looked, names = 0, {}
+repeat
+  local page = redis.call('scan', cursor, 'match', pattern, 'count', 250)
+  cursor = page[1]
+  looked = looked + 250
+  for _, name in ipairs(page[2]) do
+    if #name < 4200 then
+      names[#names + 1] = name
+    end
+  end
+until cursor == '0' or looked >= 10000 or #names >= 250
+return {1, cursor, looked, names}
