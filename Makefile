@@ -14,9 +14,9 @@ BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 
 SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd_wait.c \
 	watchdog.c waiter.c queue.c requests.c overdue.c child.c guard.c tree.c \
-	lock.c lock_acquire.c lock_inspect.c view.c attempt.c ballot.c script.c \
+	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c script.c \
 	quorum.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
-	config.c arguments.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c \
+	config.c arguments.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c signals.c
 # each is the parts of src/lua/ that it is made of, and is named by the last one
 SCRIPTS = common+settle+acquire common+extend common+settle+release common+raise \

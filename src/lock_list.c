@@ -1,0 +1,243 @@
+#include "lock_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ballot.h"
+#include "glob.h"
+#include "keyset.h"
+
+#define RECORD_SUFFIX ":redlock"
+#define CURSOR_SIZE 24
+
+struct listing {
+	const char *pattern;
+	const struct lister *lister;
+	struct look look;
+	struct keyset listed;
+	size_t scanned;         /* the server that is scanned now */
+	bool done[SERVERS_MAX]; /* has been scanned to its end */
+	char cursor[CURSOR_SIZE];
+	struct argument *names; /* owned; the page's records */
+	size_t name_count;
+	uint64_t looked_at;
+	bool stopped;
+};
+
+static bool goes_on(const struct listing *listing)
+{
+	return !listing->stopped && look_has_quorum(&listing->look);
+}
+
+/* --- from a record's name to KEY ------------------------------------------ */
+
+static void look(struct listing *listing)
+{
+	struct listed listed;
+
+	if (listing->look.count == 0)
+		return;
+	look_round(&listing->look);
+	for (size_t n = 0; n < listing->look.count && goes_on(listing); n++)
+		if (look_tell(&listing->look, n, &listed) &&
+		    keyset_add(&listing->listed, listed.key.data,
+			       listed.key.length) &&
+		    !listing->lister->found(listing->lister->context, &listed))
+			listing->stopped = true;
+	look_clear(&listing->look);
+}
+
+static void add_pair(struct listing *listing, struct argument key,
+		     struct argument record)
+{
+	struct argument name;
+
+	if (key.length == 0 || key.length > KEY_LONGEST ||
+	    (listing->pattern != NULL &&
+	     !glob_matches(listing->pattern, key.data, key.length)))
+		return;
+	name = script_record_name(key);
+	if (name.length != record.length ||
+	    memcmp(name.data, record.data, name.length) != 0) {
+		free((char *)name.data);
+		return;
+	}
+	look_add(&listing->look, script_name(key, ""), name);
+	if (listing->look.count == LOOK_MOST)
+		look(listing);
+}
+
+/* The KEYs that may have this record: "{x}" and "{x}:" share theirs. */
+static void add_record(struct listing *listing, struct argument record)
+{
+	size_t suffix = sizeof(RECORD_SUFFIX) - 1;
+	struct argument base = {record.data, record.length - suffix};
+
+	if (record.length <= suffix ||
+	    memcmp(record.data + base.length, RECORD_SUFFIX, suffix) != 0)
+		return;
+	if (base.length > 2 && base.data[0] == '{')
+		add_pair(listing,
+			 (struct argument){base.data + 1, base.length - 2},
+			 record);
+	add_pair(listing, base, record);
+	base.length--;
+	if (base.data[base.length] == ':')
+		add_pair(listing, base, record);
+}
+
+/* --- looking for records --------------------------------------------------- */
+
+static void forget_names(struct listing *listing)
+{
+	for (size_t n = 0; n < listing->name_count; n++)
+		free((char *)listing->names[n].data);
+	free(listing->names);
+	listing->names = NULL;
+	listing->name_count = 0;
+}
+
+static void keep_names(struct listing *listing, const struct reply *reply)
+{
+	size_t count = reply_item_count(reply, 3);
+
+	forget_names(listing);
+	listing->names = calloc(count + 1, sizeof(*listing->names));
+	if (listing->names == NULL)
+		_exit(EXIT_SYSTEM);
+	for (size_t n = 0; n < count; n++) {
+		struct value item = reply_item(reply, 3, n);
+
+		if (item.text == NULL)
+			continue;
+		listing->names[listing->name_count++] = script_name(
+			(struct argument){item.text, item.length}, "");
+	}
+}
+
+static void on_scan(void *context, size_t i, const struct reply *reply)
+{
+	struct listing *listing = context;
+	struct lock *lock = &listing->look.lock;
+	const struct value *said;
+	int64_t answer = 0;
+
+	if (!ballot_read(lock, i, reply, 1, &answer))
+		return;
+	said = reply->value;
+	if (reply->count < 4 || said[1].text == NULL || said[1].length == 0 ||
+	    said[1].length >= CURSOR_SIZE || said[2].number < 0) {
+		ballot_reject(lock, i);
+		return;
+	}
+	lock->vote[i] = VOTE_YES;
+	snprintf(listing->cursor, CURSOR_SIZE, "%s", said[1].text);
+	listing->looked_at += (uint64_t)said[2].number;
+	keep_names(listing, reply);
+}
+
+static bool never(void *context)
+{
+	(void)context;
+	return false;
+}
+
+/* One page of the scanned server's names; false where that is lost. */
+static bool scan_page(struct listing *listing, const char *pattern)
+{
+	struct judge judge = {listing, on_scan, never};
+	struct lock *lock = &listing->look.lock;
+	struct quorum *quorum = lock->quorum;
+	size_t i = listing->scanned;
+
+	quorum_round(quorum);
+	lock->vote[i] = VOTE_PENDING;
+	script_scan(lock, i, listing->cursor, pattern);
+	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
+	listing->look.lost[i] = lock->vote[i] != VOTE_YES;
+	return !listing->look.lost[i];
+}
+
+/* Whether the server that is scanned now has been scanned to its end. */
+static bool scan_server(struct listing *listing, const char *pattern)
+{
+	const struct lister *lister = listing->lister;
+
+	snprintf(listing->cursor, CURSOR_SIZE, "0");
+	do {
+		if (!scan_page(listing, pattern))
+			return false;
+		for (size_t n = 0; n < listing->name_count && goes_on(listing);
+		     n++)
+			add_record(listing, listing->names[n]);
+		if (goes_on(listing))
+			look(listing);
+		if (lister->progress != NULL)
+			lister->progress(lister->context, listing->looked_at,
+					 listing->listed.count);
+		if (!goes_on(listing) || listing->look.lost[listing->scanned])
+			return false;
+	} while (strcmp(listing->cursor, "0") != 0);
+	return true;
+}
+
+/* Whether those that have not been scanned are too few for a quorum. */
+static bool is_scanned(const struct listing *listing)
+{
+	const struct quorum *quorum = listing->look.lock.quorum;
+	size_t left = 0;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		left += !listing->look.lost[i] && !listing->done[i];
+	return left < quorum_size(quorum);
+}
+
+static void scan_servers(struct listing *listing, const char *pattern)
+{
+	for (size_t i = 0; i < listing->look.lock.quorum->count; i++) {
+		if (!goes_on(listing) || is_scanned(listing))
+			break;
+		listing->scanned = i;
+		if (!listing->look.lost[i])
+			listing->done[i] = scan_server(listing, pattern);
+	}
+}
+
+/* A pattern that the record of each KEY that the pattern matches matches. */
+static void match_records(struct buffer *text, const char *pattern)
+{
+	if (pattern != NULL && strpbrk(pattern, "[\\") == NULL)
+		buffer_print(text, "*%s", pattern);
+	buffer_print(text, "*" RECORD_SUFFIX);
+}
+
+int lock_list(struct quorum *quorum, const char *pattern,
+	      const struct lister *lister, struct error *error)
+{
+	struct listing *listing = calloc(1, sizeof(*listing));
+	struct buffer records = {0};
+	int result = 0;
+
+	if (listing == NULL)
+		_exit(EXIT_SYSTEM);
+	listing->pattern = pattern;
+	listing->lister = lister;
+	for (size_t i = 0; i < quorum->count; i++)
+		quorum->servers[i].wide = true;
+	match_records(&records, pattern);
+	look_init(&listing->look, quorum);
+	look_round(&listing->look); /* who is there at all */
+	scan_servers(listing, records.data);
+	if (!look_has_quorum(&listing->look)) {
+		ballot_explain_failure(&listing->look.lock, error);
+		result = -1;
+	}
+	look_release(&listing->look);
+	forget_names(listing);
+	keyset_release(&listing->listed);
+	buffer_release(&records);
+	free(listing);
+	return result;
+}
