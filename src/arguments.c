@@ -66,13 +66,19 @@ static int set(struct reader *reader, const struct option *option, char *value,
 	return -1;
 }
 
-static const struct option *find_long(const char *name, size_t length)
+/* One of another command's where this one has none of that name. */
+static const struct option *find_long(const struct reader *reader,
+				      const char *name, size_t length)
 {
+	const struct option *found = NULL;
+
 	for (size_t i = 0; i < option_count; i++)
 		if (strlen(options[i].name) == length &&
-		    memcmp(options[i].name, name, length) == 0)
-			return &options[i];
-	return NULL;
+		    memcmp(options[i].name, name, length) == 0 &&
+		    (found == NULL ||
+		     (options[i].commands & reader->command->id)))
+			found = &options[i];
+	return found;
 }
 
 static int refuse_long(struct reader *reader, char *argument)
@@ -99,7 +105,7 @@ static int read_long(struct reader *reader, char **argv)
 {
 	char *name = argv[0] + 2, *value = strchr(name, '=');
 	size_t length = strcspn(name, "=");
-	const struct option *option = find_long(name, length);
+	const struct option *option = find_long(reader, name, length);
 	char as_given[40];
 	int took = 1;
 
@@ -163,10 +169,16 @@ static int read_letters(struct reader *reader, char **argv)
 
 static int set_key(struct reader *reader, const char *key)
 {
+	bool pattern = reader->command->id == COMMAND_LIST;
+
 	if (*key == '\0')
-		return refuse(reader, "KEY is empty%s", "");
+		return refuse(reader, "%s is empty",
+			      pattern ? "PATTERN" : "KEY");
 	if (strlen(key) > KEY_LONGEST)
-		return refuse(reader, "KEY '%s' has more than 4096 bytes", key);
+		return refuse(reader,
+			      pattern ? "PATTERN '%s' has more than 4096 bytes"
+				      : "KEY '%s' has more than 4096 bytes",
+			      key);
 	reader->settings->key = config_keep(reader->settings, key);
 	return 0;
 }
@@ -191,6 +203,12 @@ static int read_operand(struct reader *reader, char **argv)
 	bool takes_token =
 		reader->command->id & (COMMAND_RELEASE | COMMAND_EXTEND);
 
+	if (reader->command->id == COMMAND_STATUS) {
+		/* in place of arguments that have been read */
+		settings->keys = reader->argv;
+		settings->keys[settings->key_count++] = argv[0];
+		return 1;
+	}
 	if (settings->key == NULL)
 		return set_key(reader, argv[0]) < 0 ? -1 : 1;
 	if (takes_token && settings->token == NULL)
@@ -217,6 +235,26 @@ static int read_command(struct reader *reader, char **argv)
 	if (argv[0] != NULL && argv[0][0] == '\0')
 		return refuse(reader, "COMMAND is empty%s", "");
 	settings->command = argv;
+	return 0;
+}
+
+/* `status`: KEYs, or with -q a KEY and perhaps a TOKEN. */
+static int check_keys(struct reader *reader)
+{
+	struct settings *settings = reader->settings;
+	size_t count = settings->key_count;
+
+	if (settings->quiet && count > 2)
+		return refuse(reader, "one argument too many for -q: '%s'",
+			      settings->keys[2]);
+	if (settings->quiet && count == 2) {
+		count = 1;
+		if (set_token(reader, "TOKEN", settings->keys[1]) < 0)
+			return -1;
+	}
+	while (count-- > 0)
+		if (set_key(reader, settings->keys[count]) < 0)
+			return -1;
 	return 0;
 }
 
@@ -256,7 +294,9 @@ int arguments_parse(struct settings *settings, const struct command *command,
 	}
 	if (settings->help)
 		return 0;
-	if (settings->key == NULL)
+	if (command->id == COMMAND_STATUS && check_keys(&reader) < 0)
+		return -1;
+	if (settings->key == NULL && command->id != COMMAND_LIST)
 		return refuse(&reader, "KEY is missing%s", "");
 	if (command->id == COMMAND_RUN && read_command(&reader, argv) < 0)
 		return -1;

@@ -25,15 +25,24 @@ static void describe_wish(struct session *session)
 		lock->owner = settings->owner;
 }
 
-int cmd_open(struct session *session, struct settings *settings)
+int cmd_open_quorum(struct quorum *quorum, struct settings *settings)
 {
 	struct error error;
 
+	if (config_quorum(settings, quorum, &error) == 0)
+		return 0;
+	log_error("%s", error.text);
+	return error.code;
+}
+
+int cmd_open(struct session *session, struct settings *settings)
+{
+	int status;
+
 	*session = (struct session){.settings = settings};
-	if (config_quorum(settings, &session->quorum, &error) < 0) {
-		log_error("%s", error.text);
-		return error.code;
-	}
+	status = cmd_open_quorum(&session->quorum, settings);
+	if (status != 0)
+		return status;
 	lock_init(&session->lock, &session->quorum, settings->key,
 		  settings->ttl, settings->quarantine);
 	if (settings->token != NULL)

@@ -24,7 +24,8 @@ struct taken {
 	int64_t waited;      /* ms */
 };
 
-/* 0, or an exit status; the error is printed. */
+/* Each: 0, or an exit status; the error is printed. */
+int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 

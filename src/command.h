@@ -15,6 +15,9 @@ enum command_id {
 	COMMAND_RELEASE = 1 << 2,
 	COMMAND_EXTEND = 1 << 3,
 	COMMAND_WAIT = 1 << 4,
+	COMMAND_STATUS = 1 << 5,
+	COMMAND_LIST = 1 << 6,
+	COMMAND_BREAK = 1 << 7,
 };
 
 struct command {
@@ -34,5 +37,8 @@ int cmd_acquire(struct settings *settings);
 int cmd_release(struct settings *settings);
 int cmd_extend(struct settings *settings);
 int cmd_wait(struct settings *settings);
+int cmd_status(struct settings *settings);
+int cmd_list(struct settings *settings);
+int cmd_break(struct settings *settings);
 
 #endif

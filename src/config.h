@@ -35,10 +35,12 @@ struct settings {
 	const char *shell_command; /* -c */
 	int status_fd;             /* -1: none */
 	enum format format;
-	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help;
+	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help, yes;
 	struct error error; /* a server that could not be added */
 	const char *key, *token;
-	char **command;    /* NULL-terminated; run: argv's own end */
+	char **command; /* NULL-terminated; run: argv's own end */
+	char **keys;    /* status */
+	size_t key_count;
 	struct kept *kept; /* owned: the texts above */
 };
 

@@ -17,8 +17,11 @@
 #define EXTEND COMMAND_EXTEND
 #define WAIT COMMAND_WAIT
 #define TAKING (RUN | ACQUIRE)
+#define STATUS COMMAND_STATUS
+#define LIST COMMAND_LIST
+#define BREAK COMMAND_BREAK
 #define WAITING (TAKING | WAIT)
-#define ALL (TAKING | RELEASE | EXTEND | WAIT)
+#define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK)
 
 #define PERMITS_MOST 100000
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
@@ -171,6 +174,13 @@ static const char *set_format(struct settings *settings, void *field,
 	return settings->format == FORMAT_PEOPLE ? "shell or json" : NULL;
 }
 
+static const char *set_json(struct settings *settings, void *field, char *value)
+{
+	(void)field;
+	settings->format = FORMAT_JSON;
+	return strcmp(value, "json") == 0 ? NULL : "json";
+}
+
 #define FIELD(name) offsetof(struct settings, name)
 
 const struct option options[] = {
@@ -222,6 +232,10 @@ const struct option options[] = {
 	 "write how it went to descriptor N, as one JSON line"},
 	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
 	 "for eval, or for programs"},
+	{0, "format", TAKES_VALUE, "json", STATUS | LIST, set_json, 0,
+	 "for programs: one JSON object a line"},
+	{'y', "yes", TAKES_NOTHING, NULL, BREAK, set_flag, FIELD(yes),
+	 "do not ask"},
 	{'q', "quiet", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(quiet),
 	 "only errors"},
 	{'v', "verbose", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(verbose),

@@ -27,8 +27,17 @@ const struct command commands[] = {
 	 "give KEY back", cmd_release},
 	{COMMAND_EXTEND, "extend", "extend [OPTION ...] KEY [TOKEN]",
 	 "renew KEY's lease", cmd_extend},
+	{COMMAND_STATUS, "status",
+	 "status [OPTION ...] KEY ...\n"
+	 "       redlock status -q [OPTION ...] KEY [TOKEN]",
+	 "tell who holds KEY and who waits for it; with -q, by exit status",
+	 cmd_status},
+	{COMMAND_LIST, "list", "list [OPTION ...] [PATTERN]",
+	 "list the locks that are held", cmd_list},
 	{COMMAND_WAIT, "wait", "wait [OPTION ...] KEY",
 	 "wait until KEY is free, and take nothing", cmd_wait},
+	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",
+	 "take KEY away from whoever holds it", cmd_break},
 	{0, NULL, NULL, NULL, NULL},
 };
 
