@@ -6,7 +6,7 @@
 load helper
 load cli
 
-COMMANDS=(run acquire release extend)
+COMMANDS=(run acquire release extend status list break)
 MAN=$ROOT/man/redlock.1
 
 setup() {

@@ -35,6 +35,14 @@ unit() {
 	unit live
 }
 
+@test "patterns match as Redis matches them" {
+	unit glob
+}
+
+@test "a KEY that was seen is known, among a hundred thousand" {
+	unit keyset
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do

@@ -100,6 +100,10 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	for value in '' xml JSON 'json ' shell,json; do
 		refuses 64 "'$(literal "$value")'" acquire --format "$value" key
 	done
+	for value in '' shell JSON 'json '; do
+		refuses 64 "'$(literal "$value")'" status --format "$value" key
+		refuses 64 "'$(literal "$value")'" list --format "$value"
+	done
 	no_row_failed
 }
 
@@ -178,6 +182,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		relase release
 		extnd extend
 		hlep help
+		stauts status
+		lsit list
+		brake break
 		Run run
 	ROWS
 	refuses 64 'rnu' help rnu
@@ -217,6 +224,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		[[ ${words[0]} == run ]] && words+=("${RUN_TAIL[@]}")
 		[[ ${words[0]} == acquire ]] && words+=(key)
 		[[ ${words[0]} == @(release|extend) ]] && words+=(key token)
+		[[ ${words[0]} == @(status|list|break) ]] && words+=(key)
 		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"${words[1]}")" "${words[@]}"
 	done <<-'ROWS'
 		release -t=5
@@ -245,6 +253,15 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		acquire --command=true
 		acquire --status-fd=1
 		run --format=json
+		run -y
+		acquire --yes
+		status -t5
+		status -n
+		status -y
+		list -w1
+		list --label=a
+		break --format=json
+		break -E1
 	ROWS
 	no_row_failed
 }
@@ -282,6 +299,11 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		release
 		extend
 		extend -t 60
+		status
+		status --
+		status -q
+		break
+		break -y
 	ROWS
 	no_row_failed
 }
@@ -294,6 +316,11 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 KEY acquire "$key"
 		refuses 64 KEY release "$key" token
 		refuses 64 KEY extend "$key" token
+		refuses 64 KEY status "$key"
+		refuses 64 KEY status key "$key"
+		refuses 64 KEY status -q "$key" token
+		refuses 64 KEY break -y "$key"
+		refuses 64 PATTERN list "$key"
 	done
 	no_row_failed
 }
@@ -304,6 +331,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		right run "$key" true
 		right acquire "$key"
 		right release "$key" token
+		right status -q "$key"
+		right break -y "$key"
+		right list "$key"
 	done
 	no_row_failed
 }
@@ -340,6 +370,10 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	refuses 64 other acquire key -- other
 	refuses 64 other release key token other
 	refuses 64 other extend key token other
+	refuses 64 other status -q key token other
+	refuses 64 other status key token -q other
+	refuses 64 other list key other
+	refuses 64 other break -y key other
 	refuses 64 other help run other
 	no_row_failed
 }
@@ -355,6 +389,10 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		right "$command" key "$(repeat x 256)"
 		REDLOCK_TOKEN=$(repeat x 256) right "$command" key
 	done
+	refuses 64 'TOKEN' status -q key ''
+	refuses 64 'TOKEN' status key "$(repeat x 257)" -q
+	right status -q key "$(repeat x 256)"
+	REDLOCK_TOKEN='' right status -q key
 	no_row_failed
 }
 
@@ -558,6 +596,10 @@ bad_urls=(
 		release|-t|5|key|token
 		extend|key|
 		extend|-t|0|key|token
+		status
+		status|-q|key|token|other
+		list|key|other
+		break|key
 	ROWS
 	REDLOCK_PASSWORD_FILE=$TMP/missing refuses 78 missing acquire key
 	REDLOCK_SERVERS=redis://redlock.invalid:x refuses 78 REDLOCK_SERVERS acquire key

@@ -1,6 +1,6 @@
 /*
- * What servers send: three of them answer an acquire, an extension or a
- * release with the input's bytes and hang up. Whatever they say, the call ends,
+ * What servers send: three of them answer an acquire, an extension, a release,
+ * a look at a lock or at many with the input's bytes and hang up. Whatever they say, the call ends,
  * and a lock is held only where two said so. Built with -fsanitize=fuzzer.
  */
 #include <stdint.h>
@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lock.h"
+#include "lock_inspect.h"
+#include "lock_look.h"
 
 #define SERVERS 3
 
@@ -18,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* A server that is connected to us, has said all it will ever say, and cannot
  * be reached again. */
 static void connect_server(struct server *server, const uint8_t *data,
-			   size_t size)
+			   size_t size, bool wide)
 {
 	int ends[2];
 
@@ -30,13 +31,55 @@ static void connect_server(struct server *server, const uint8_t *data,
 	/* kept open until the call is over: what we send goes somewhere */
 	server->stream.fd = ends[0];
 	server->stream.state = STREAM_UP;
-	server->reader = reply_reader_new(false);
+	server->reader = reply_reader_new(wide);
 	server->identify = false;
 	server->last.size = 0;
 	server->identity.known = true;
 	server->identity.started = -INT64_C(1000000);
 	server->identity.run_id[0] = (char)('0' + ends[1]);
 	server->why_code = ends[1];
+}
+
+static void inspect(struct quorum *quorum, uint8_t choice)
+{
+	struct error error;
+	struct view view;
+
+	view_init(&view, quorum, "key");
+	if (choice & 1)
+		lock_break(&view, "", &error);
+	else if (choice & 2)
+		lock_is_held(&view, NULL, &error);
+	else
+		lock_inspect(&view, &error);
+	if (view.holders.count > SHOWN_MOST || view.waiters.count > SHOWN_MOST)
+		abort();
+	for (size_t n = 0; n < view.holders.count; n++)
+		if (seen_count(&view.holders.seen[n]) == 0 ||
+		    seen_count(&view.holders.seen[n]) > SERVERS)
+			abort();
+	view_release(&view);
+}
+
+/* Only what two servers said is told. */
+static void look(struct quorum *quorum)
+{
+	struct argument key = {"key", 3};
+	struct listed listed;
+	struct look *all = malloc(sizeof(*all));
+
+	if (all == NULL)
+		abort();
+	look_init(all, quorum);
+	for (size_t n = 0; n < 2; n++)
+		look_add(all, script_name(key, ""), script_record_name(key));
+	look_round(all);
+	for (size_t n = 0; n < all->count; n++)
+		if (look_tell(all, n, &listed) &&
+		    (listed.holders < 1 || look_alive(all) < 2))
+			abort();
+	look_release(all);
+	free(all);
 }
 
 static void exercise(struct lock *lock, uint8_t choice)
@@ -46,7 +89,7 @@ static void exercise(struct lock *lock, uint8_t choice)
 	struct busy busy;
 	struct buffer text = {0};
 
-	switch (choice % 3) {
+	switch (choice % 8) {
 	case 0:
 		if (lock_acquire(lock, until, &busy, &error) == LOCK_OK &&
 		    (lock->fence <= 0 || deadline_passed(lock->valid)))
@@ -55,6 +98,14 @@ static void exercise(struct lock *lock, uint8_t choice)
 		break;
 	case 1:
 		lock_extend(lock, until, &error);
+		break;
+	case 3:
+	case 4:
+	case 5:
+		inspect(lock->quorum, choice % 8 - 3);
+		break;
+	case 6:
+		look(lock->quorum);
 		break;
 	default:
 		lock_release(lock, 0, until, &error);
@@ -80,7 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	quorum_init(&quorum, urls, SERVERS, 200, false);
 	share = (size - 1) / SERVERS;
 	for (size_t i = 0; i < SERVERS; i++) {
-		connect_server(&quorum.servers[i], data + 1 + i * share, share);
+		connect_server(&quorum.servers[i], data + 1 + i * share, share,
+			       data[0] % 8 == 6);
 		peers[i] = quorum.servers[i].why_code;
 	}
 	lock_init(&lock, &quorum, "key", 30000, data[0] & 64 ? 1000 : 0);
