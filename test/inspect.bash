@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # Locks made by hand, as other programs' and other hosts' would be; load it behind helper.bash.
 
+# shellcheck disable=SC2034,SC2154 # for the tests; helper.bash sets it
+
 # date_ms: the servers' clock.
 date_ms() {
 	date +%s%3N
