@@ -51,6 +51,16 @@ struct deadline lock_validity(const struct lock *lock, int64_t started)
 	return deadline_at(started + lock->ttl - lock_drift(lock->ttl));
 }
 
+/* Who has only a token learns from the servers how many votes it needs. */
+static void note_permits(struct lock *lock, const struct reply *reply,
+			 size_t at)
+{
+	int64_t permits = at < reply->count ? reply->value[at].number : 0;
+
+	if (permits > lock->quorum->permits && permits <= PERMITS_MOST)
+		lock->quorum->permits = permits;
+}
+
 /* --- extend ------------------------------------------------------------- */
 
 static void on_extend(void *context, size_t i, const struct reply *reply)
@@ -73,6 +83,7 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	lock->vote[i] = VOTE_YES;
+	note_permits(lock, reply, 3);
 	if (said[1].number < lock->fence || said[2].length == 0)
 		return;
 	lock->fence = said[1].number;
@@ -159,6 +170,16 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 		lock->vote[i] = VOTE_YES;
 	else
 		lock->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
+	if (answer == 1)
+		note_permits(lock, reply, 1);
+}
+
+/* Released where it was, and where it may still be no quorum needs it. */
+static bool is_out_of_quorums(const struct lock *lock)
+{
+	return ballot_count(lock, VOTE_YES) + ballot_count(lock, VOTE_GONE) +
+		       ballot_count(lock, VOTE_HELD) >=
+	       quorum_size(lock->quorum);
 }
 
 enum lock_result lock_release(struct lock *lock, int64_t linger,
@@ -178,6 +199,8 @@ enum lock_result lock_release(struct lock *lock, int64_t linger,
 		ballot_explain_loss(lock, error);
 		return LOCK_NOT_HELD;
 	}
+	if (!lock->alias && is_out_of_quorums(lock))
+		return LOCK_OK;
 	ballot_explain_failure(lock, error);
 	return LOCK_ERROR;
 }

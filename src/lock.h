@@ -42,6 +42,7 @@ enum kind {
 	KIND_NONE,      /* takes nothing, but waits for its turn */
 };
 
+#define PERMITS_MOST 100000
 #define KEY_LONGEST 4096                 /* bytes */
 #define FENCE_LARGEST (INT64_C(1) << 53) /* Lua counts in doubles */
 

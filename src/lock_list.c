@@ -9,7 +9,7 @@
 #include "glob.h"
 #include "keyset.h"
 
-#define RECORD_SUFFIX ":redlock"
+#define RECORD_SUFFIX "redlock" /* after a ":", or a bare hash tag */
 #define CURSOR_SIZE 24
 
 struct listing {
@@ -69,7 +69,8 @@ static void add_pair(struct listing *listing, struct argument key,
 		look(listing);
 }
 
-/* The KEYs that may have this record: "{x}" and "{x}:" share theirs. */
+/* The KEYs that may have a record of this name; add_pair takes the one that
+ * has. */
 static void add_record(struct listing *listing, struct argument record)
 {
 	size_t suffix = sizeof(RECORD_SUFFIX) - 1;
@@ -78,14 +79,14 @@ static void add_record(struct listing *listing, struct argument record)
 	if (record.length <= suffix ||
 	    memcmp(record.data + base.length, RECORD_SUFFIX, suffix) != 0)
 		return;
+	add_pair(listing, base, record); /* "{x}" */
+	if (base.data[--base.length] != ':')
+		return;
+	add_pair(listing, base, record);
 	if (base.length > 2 && base.data[0] == '{')
 		add_pair(listing,
 			 (struct argument){base.data + 1, base.length - 2},
 			 record);
-	add_pair(listing, base, record);
-	base.length--;
-	if (base.data[base.length] == ':')
-		add_pair(listing, base, record);
 }
 
 /* --- looking for records --------------------------------------------------- */

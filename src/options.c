@@ -23,7 +23,6 @@
 #define WAITING (TAKING | WAIT)
 #define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK)
 
-#define PERMITS_MOST 100000
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
 
 static const char *set_duration(struct settings *settings, void *field,

@@ -26,9 +26,9 @@ struct requests {
 	bool by_message; /* some vote came so */
 	int64_t slowest; /* ms of an answer */
 	struct standing {
-		uint64_t sent;   /* number of the last request */
+		uint64_t sent;    /* number of the last request */
 		uint64_t refused; /* number of the last that was */
-		uint64_t oldest; /* that may still be answered by a message */
+		uint64_t oldest;  /* that may still be answered by a message */
 		int64_t sent_at[REQUESTS_RECENT];
 		struct deadline valid; /* of its vote */
 		struct deadline due;   /* the next request */

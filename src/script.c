@@ -32,9 +32,10 @@ struct argument script_record_name(struct argument key)
 	buffer_append(&name, "{", tagged ? 0 : 1);
 	buffer_append(&name, key.data, key.length);
 	buffer_append(&name, "}", tagged ? 0 : 1);
-	/* "{x}" must not share the record of "x" */
-	buffer_print(&name, tagged && open == key.data && end[-1] == '}'
-				    ? "::redlock"
+	/* all names but those of bare tags end so: "{x}" has a record of its
+	 * own beside that of "x" */
+	buffer_print(&name, tagged && open == key.data && shut == end - 1
+				    ? "redlock"
 				    : ":redlock");
 	return (struct argument){name.data, name.length};
 }

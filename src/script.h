@@ -12,8 +12,8 @@
 
 /*
  * The names of what belongs to KEY, all in its cluster slot: the record is
- * "{KEY}:redlock"; a KEY that has a hash tag of its own is its own prefix. The
- * caller frees the data.
+ * "{KEY}:redlock"; a KEY that has a hash tag of its own is its own prefix, and
+ * "{x}", which is nothing else, has "{x}redlock". The caller frees the data.
  */
 struct argument script_record_name(struct argument key);
 

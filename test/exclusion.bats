@@ -157,7 +157,7 @@ contend() {
 
 record_of() {
 	if [[ $1 == \{?*\} ]]; then
-		echo "$1::redlock" # not the record of the name within
+		echo "$1redlock" # not the record of the name within
 	elif [[ $1 == *\{?*\}* ]]; then echo "$1:redlock"; else echo "{$1}:redlock"; fi
 }
 

@@ -124,7 +124,7 @@ $(held d '1 of 3 permits')"
 		printf 'SET %s token PX 36000000\nHSET %s fence 5\n' "$key" "$(record "$key")"
 	done | fill 0
 	rcli 0 DEL "$(record '{job}')" "$(record 'x{job}')"
-	rcli 0 HSET '{job}::redlock' fence 5
+	rcli 0 HSET '{job}redlock' fence 5
 	rcli 0 HSET 'x{job}:redlock' fence 5
 	while IFS='|' read -ra words; do
 		redlock list --format json -- "${words[0]}"

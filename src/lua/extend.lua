@@ -1,6 +1,6 @@
 -- Gives the owner's lease a new ttl.
 -- ARGV: ttl (ms), hold
--- returns {1, fence, description} kept, {0} another's, {-1} gone
+-- returns {1, fence, description, permits (0: no such lock)} kept, {0} another's, {-1} gone
 local ttl, hold = tonumber(ARGV[3]), ARGV[4]
 local kind = kind_of_key()
 if kind == 'none' then
@@ -20,4 +20,5 @@ else
 end
 redis.pcall('pexpire', record, ttl + 604800000)
 local fence = redis.pcall('hget', record, 'fence')
-return {1, type(fence) == 'string' and tonumber(fence) or 0, (describe(token))}
+return {1, type(fence) == 'string' and tonumber(fence) or 0, (describe(token)),
+  kind == 'zset' and permits_of_key() or 0}

@@ -1,9 +1,10 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any), linger (ms)
--- returns {1} released, {0} another's, {-1} gone
+-- returns {1, permits (0: no such lock)} released, {0} another's, {-1} gone
 local hold, linger = ARGV[3], tonumber(ARGV[4])
 local kind = kind_of_key()
 local held = holds(token)
+local permits = kind == 'zset' and permits_of_key() or 0
 
 -- Any hold of the token's; a request that arrives twice counts once.
 local function pick_hold()
@@ -53,4 +54,4 @@ end
 -- What is done stays done: nothing from here on may turn it into an error.
 pcall(leave_queue, token)
 pcall(settle)
-return {held > 0 and 1 or kind == 'none' and -1 or 0}
+return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}
