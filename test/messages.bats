@@ -191,7 +191,8 @@ forge() {
 	# of a request that is still to come, and of ones that never will
 	forge <<-'END'
 		2 5 10000 -
-		3 5 10000 -
+		5 5 10000 -
+		9 5 10000 -
 		9007199254740992 5 10000 -
 		4294967297 5 10000 -
 		18446744073709551617 5 10000 -

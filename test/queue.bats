@@ -22,13 +22,31 @@ in_order() {
 	take
 	for ((i = 1; i <= $1; i++)); do
 		names+=("w$i")
-		line_up "w$i"
+		line_up "w$i" -v
 	done
 	give_back
-	all_end_well "${names[@]}"
-	ran "${names[@]}"
+	in_line "${names[@]}"
 	assert_exclusive "$TMP/stamps" "$1"
 	no_trace
+}
+
+# in_line NAME...: these, who are verbose, end with 0 and have run in this order, behind whoever has
+# run before. A release that reaches servers at different times, as on a busy machine, may split
+# the votes; then somebody comes again.
+in_line() {
+	local name
+	for name; do
+		finish "$name"
+		[[ $status == 0 ]] || expect 0 || return
+	done
+	if [[ $(tail -n $# "$TMP/order") != "$(printf '%s\n' "$@")" ]]; then
+		echo "not in line: $(paste -sd ' ' "$TMP/order")" >&2
+		had_split && ((SERVER_COUNT > 1))
+	fi
+}
+
+had_split() {
+	grep -qs 'split vote' "$TMP"/*.err
 }
 
 @test "on one server waiters get the lock in the order in which they came" {
@@ -223,12 +241,11 @@ stand_in() {
 	touch "$TMP/h.stay"
 	wait_turn h -t 3s
 	wait_until 'stamped "$TMP/stamps"'
-	line_up a
-	line_up b
+	line_up a -v
+	line_up b -v
 	kill -KILL "$(pid h)"
 	end=$(($(now_ms) + $(rcli 0 PTTL "$KEY")))
-	all_end_well a b
-	ran h a b
+	in_line a b
 	assert_exclusive "$TMP/stamps" 3
 	gap=$(($(first_beat 2) - end))
 	((gap > -100 && gap < 1500)) # the next request that is due anyhow may be 5 s away
@@ -277,8 +294,8 @@ stand_in() {
 		rm -f "$TMP/order"
 		LINE=0
 		take
-		line_up a
-		line_up b
+		line_up a -v
+		line_up b -v
 		spawn release "$REDLOCK" release "$KEY" "$token"
 		printf -v pause '0.%03d' $((i * 2))
 		sleep "$pause"
@@ -288,9 +305,9 @@ stand_in() {
 		finish a
 		[[ $status == @(0|143) ]]
 		[[ $status == 0 ]] || ((++died))
-		finish b 4
-		expect 0
-		[[ $(<"$TMP/order") == @(b|a$'\n'b) ]]
+		finish b
+		[[ $status == 0 ]]
+		[[ $(<"$TMP/order") == @(b|a$'\n'b) ]] || had_split
 		no_trace
 	done
 	echo "$died of 12 were ended"
@@ -309,7 +326,7 @@ stand_in() {
 		give_back
 		finish a
 		[[ $status == 0 ]] || expect 75 '' "redlock: $KEY: .*"
-		finish b 4
+		finish b
 		expect 0
 		no_trace
 	done
@@ -346,68 +363,116 @@ stand_in() {
 
 # ---------------------------------------------------------------- slow servers
 
-@test "a holder leaves no place on a server that was slow, or was asked too late" {
-	local mode
+# holds_without_place: a holds KEY, and is in no queue, though it has asked server 2 for a place.
+holds_without_place() {
+	wait_until 'stamped "$TMP/stamps"'
+	wait_until '(($(requests) >= 2))'
+	wait_until 'queued 0'
+	is_beating "$TMP/stamps"
+	touch "$TMP/a.end"
+	finish a
+	expect 0
+	wait_until 'queued 0 && listening 0'
+	[[ $(rcli 2 GET "$KEY") == "$1" ]]
+}
+
+@test "a holder leaves no place on a server where another has KEY" {
+	servers_start 3
+	touch "$TMP/a.stay"
+	monitor 2
+	take
+	rcli 2 SET "$KEY" another
+	line_up a
+	give_back || :
+	holds_without_place another
+}
+
+@test "a holder leaves no place on a server that got its requests too late" {
+	local other
 	servers_start 3
 	proxies_start
-	for mode in 'delay 80' hold; do
+	for other in another ''; do
 		rm -rf "$TMP"/{order,a.end,stamps}
-		LINE=0
-		take
 		touch "$TMP/a.stay"
-		if [[ $mode == hold ]]; then
-			wait_turn a -S "$(proxy_urls)" --timeout 4s
-			wait_until 'listening 1 2' # and no more, perhaps
-		else
-			proxy 2 "$mode"
-			line_up a -S "$(proxy_urls)" --timeout 4s
-		fi
-		proxy 2 "$mode"
-		give_back
+		proxy 2 pass
+		take
+		monitor 2
+		[[ ! $other ]] || rcli 2 SET "$KEY" another
+		proxy 2 hold
+		proxy_ears 2 pass
+		wait_turn a -S "$(proxy_urls)"
+		wait_until 'queued 1 0 1 && listening 1 2'
+		give_back || :
 		wait_until 'stamped "$TMP/stamps"'
 		proxy 2 pass
-		wait_until 'queued 0'
-		wait_until '[[ $(rcli 2 GET "$KEY") == "$(rcli 0 GET "$KEY")" ]]'
-		touch "$TMP/a.end"
-		finish a
-		expect 0
-		wait_until no_trace
+		holds_without_place "$other"
+		kill "$(pid monitor)"
+		finish monitor
+		rcli 2 DEL "$KEY"
 	done
+}
+
+@test "a holder has KEY, and no place, on a server that is slow" {
+	servers_start 3
+	proxies_start
+	touch "$TMP/a.stay"
+	take
+	proxy 2 'delay 80'
+	line_up a -S "$(proxy_urls)"
+	give_back
+	wait_until 'stamped "$TMP/stamps"'
+	wait_until 'queued 0'
+	wait_until '[[ $(rcli 2 GET "$KEY") && $(rcli 2 GET "$KEY") == "$(rcli 0 GET "$KEY")" ]]'
+	touch "$TMP/a.end"
+	all_end_well a
+	wait_until no_trace
 }
 
 # ---------------------------------------------------------------- outages
 
-@test "waiters are back in the queue of a server that was restarted empty, in order" {
+@test "waiters are back in the queue of a server that has lost it, in order, by their next request" {
+	servers_start 3
+	take
+	line_up a -v -t 6s
+	line_up b -v -t 6s
+	line_up c -v -t 6s
+	rcli 2 EVAL "redis.call('flushall') redis.call('set', KEYS[1], ARGV[1], 'px', 60000)" 1 "$KEY" "$token"
+	wait_until 'queued 3' 10 # they ask every 2 s
+	[[ $(queue_at 2) == "$(queue_at 0)" ]]
+	give_back
+	in_line a b c
+	assert_exclusive "$TMP/stamps" 3
+	no_trace
+}
+
+@test "a server that is restarted empty while others wait: all are served" {
 	servers_start 3
 	touch "$TMP/h.stay"
-	wait_turn h -t 2s
+	wait_turn h -t 3s
 	wait_until 'stamped "$TMP/stamps"'
-	line_up a -t 6s
-	line_up b -t 6s
-	line_up c -t 6s
+	line_up a
+	line_up b
+	line_up c
 	server_restart 2
-	wait_until 'queued 3'
-	wait_until '[[ $(queue_at 2) == "$(queue_at 0)" ]]' 5
+	wait_until '[[ $(rcli 2 EXISTS "$(record)") == 1 ]]'
 	touch "$TMP/h.end"
-	all_end_well h a b c
-	ran h a b c
+	all_are_served h a b c
 	assert_exclusive "$TMP/stamps" 4
-	no_trace
+	wait_until no_trace
 }
 
 @test "waiters whose connections are cut are served, in order" {
 	local i type
 	servers_start 3
 	take
-	for i in 1 2 3 4; do line_up "w$i"; done
+	for i in 1 2 3 4; do line_up "w$i" -v; done
 	for type in normal pubsub normal pubsub; do
 		for i in 0 1 2; do rcli "$i" CLIENT KILL TYPE "$type"; done
 		wait_until 'queued 4 && listening 4'
 	done
 	wait_until 'all_asked_again'
 	give_back
-	all_end_well w1 w2 w3 w4
-	ran w1 w2 w3 w4
+	in_line w1 w2 w3 w4
 	no_trace
 }
 
