@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Waiting: in the order of coming, told by a message, and no place is ever left behind.
-# shellcheck disable=SC2016,SC2154 # text for inner shells; helpers set variables
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
 
 load helper
 
@@ -76,7 +76,7 @@ had_split() {
 
 # ---------------------------------------------------------------- hand-over
 
-# requests [I]: how many requests for a lock the monitor has seen there.
+# requests: how many requests for a lock the monitor has seen there.
 requests() {
 	grep -c 'PERMITS KEY is held' "$TMP/monitor.out"
 }
@@ -676,7 +676,7 @@ cut_off() {
 	no_trace
 }
 
-# requests_of SECONDS: how many for a lock come in that time.
+# requests_in SECONDS: how many for a lock come in that time.
 requests_in() {
 	local before start
 	before=$(requests)
