@@ -1,0 +1,311 @@
+#!/usr/bin/env bats
+# redlock wait: until KEY is free, in the queue's order; nothing is taken.
+# shellcheck disable=SC2016,SC2154
+
+load helper
+load cli
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+}
+
+setup_file() {
+	servers_start 5
+}
+
+# waits NAME [OPTION...]: in the background.
+waits() {
+	local name=$1
+	shift
+	spawn "$name" "$REDLOCK" wait --quarantine 0 "$@" "$KEY"
+}
+
+# commands I: how many commands it has executed for clients, but for those that look at it.
+commands() {
+	rcli "$1" INFO commandstats | awk -F '[:=,]' '
+		$1 ~ /cmdstat_(eval|evalsha|publish|subscribe)$/ { sum += $3 } END { print sum + 0 }'
+}
+
+@test "a free KEY: 0 at once, nothing said, nothing taken, nothing left" {
+	local count
+	for count in 1 3 5; do
+		use "$count"
+		redlock wait --quarantine 0 "$KEY"
+		expect 0
+		redlock wait --quarantine 0 -w 0 "$KEY"
+		expect 0
+	done
+	# not even a record
+	[[ $(servers_with 0 EXISTS "$KEY" "$(record)" "$(record):queue" "$(record):wishes") == 5 ]]
+	redlock acquire --quarantine 0 -n "$KEY"
+	expect 0 '[0-9a-f]{32}'
+}
+
+@test "the fence is as it was: waiting counts nothing" {
+	local before
+	use 1
+	redlock run "$KEY" true
+	before=$(rcli 0 --no-raw DUMP "$(record)")
+	redlock wait "$KEY"
+	expect 0
+	[[ $(rcli 0 --no-raw DUMP "$(record)") == "$before" ]]
+}
+
+# held_by SERVERS OPTION...: it waits for a holder of this kind, is told when that ends, and asks for nothing
+# meanwhile.
+held_by() {
+	local all before
+	servers_start "$1" # where nobody else is counted
+	all=$(seq -s ' ' 0 $(($1 - 1)))
+	shift
+	takes holder "$@"
+	wait_until 'entered holder'
+	waits waiter
+	wait_until "queued 1 $all"
+	before=$(commands 0)
+	sleep 0.7 # a poll would show
+	is_running waiter
+	(($(commands 0) - before <= 1))
+	ends holder
+	finish waiter
+	expect 0
+	done_well holder
+	wait_until "nothing_left $all"
+}
+
+@test "a held KEY is waited for, and its release is told: one server" {
+	held_by 1
+}
+
+@test "a held KEY is waited for, and its release is told: five servers" {
+	held_by 5
+}
+
+@test "a reentrant, a shared and a permit's holder are waited for alike" {
+	local option
+	for option in -r -s '-P 2'; do
+		rm -f "$TMP"/end.* "$TMP/order"
+		# shellcheck disable=SC2086 # words
+		held_by 1 $option
+	done
+}
+
+@test "all shared holders have to end" {
+	use 1
+	takes one -s
+	takes two -s
+	wait_until 'entered one two'
+	waits waiter
+	wait_until 'queued 1'
+	ends one
+	done_well one
+	is_running waiter
+	queued 1
+	ends two
+	finish waiter
+	expect 0
+	done_well two
+	nothing_left 0
+}
+
+@test "a holder that dies is waited for until its lease ends" {
+	local start count
+	for count in 1 3; do
+		use "$count"
+		rm -f "$TMP"/end.* "$TMP/order"
+		start=$(now_ms)
+		takes holder -t 2s
+		wait_until 'entered holder'
+		waits waiter
+		wait_until 'queued 1'
+		kill -KILL "$(pid holder)"
+		finish waiter
+		expect 0
+		(($(now_ms) - start >= 1900 && $(now_ms) - start < 12000))
+		finish holder
+		wait_until "nothing_left $(seq -s ' ' 0 $((count - 1)))"
+	done
+}
+
+@test "another program's lock is waited for, without its help" {
+	use 1
+	rcli 0 SET "$KEY" somebody
+	waits waiter
+	wait_until 'queued 1'
+	is_running waiter
+	rcli 0 DEL "$KEY"
+	finish waiter
+	expect 0
+	rcli 0 SET "$KEY" somebody PX 300
+	redlock wait "$KEY"
+	expect 0
+	nothing_left 0
+}
+
+@test "-w over: 75, and it says who holds KEY; -E is the status, and 0 is silent" {
+	use 1
+	redlock acquire --label 'the holder' "$KEY"
+	redlock wait -w 50ms "$KEY"
+	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'the holder' for [0-9.]+m?s, [0-9.]+s left"
+	redlock wait -w 0 -E 3 "$KEY"
+	expect 3 '' "redlock: $KEY: held by .*"
+	redlock wait -w 50ms -E 0 "$KEY"
+	expect 0
+	# nobody is left in the queue
+	[[ $(rcli 0 EXISTS "$(record):queue" "$(record):wishes") == 0 ]]
+}
+
+@test "a signal ends it, and nothing is left" {
+	local signal
+	use 3
+	redlock acquire --quarantine 0 "$KEY"
+	for signal in TERM INT HUP; do
+		waits waiter
+		wait_until 'queued 1 0 1 2'
+		kill "-$signal" "$(pid waiter)"
+		finish waiter
+		expect $((128 + $(kill -l "$signal")))
+		wait_until 'queued 0 0 1 2'
+		[[ $(servers_with 0 EXISTS "$(record):wishes") == 5 ]]
+	done
+	waits waiter
+	wait_until 'queued 1 0 1 2'
+	kill -KILL "$(pid waiter)"
+	finish waiter
+	# one that is dead holds up nobody
+	redlock release "$KEY" "$(rcli 0 GET "$KEY")"
+	redlock run --quarantine 0 -w 20s "$KEY" true
+	expect 0
+	wait_until 'nothing_left 0 1 2'
+}
+
+# line SERVERS: runs and waits in the queue; each is served in its turn, and a wait is over in an instant.
+line() {
+	local all
+	use "$1"
+	all=$(seq -s ' ' 0 $(($1 - 1)))
+	takes first
+	wait_until 'entered first'
+	waits w1
+	wait_until "queued 1 $all"
+	takes r1
+	wait_until "queued 2 $all"
+	waits w2
+	wait_until "queued 3 $all"
+	waits w3
+	wait_until "queued 4 $all"
+	takes r2
+	wait_until "queued 5 $all"
+	ends first
+	finish w1
+	expect 0
+	wait_until 'entered r1'
+	# these have come behind r1
+	is_running w2
+	is_running w3
+	wait_until "queued 3 $all"
+	ends r1
+	finish w2
+	expect 0
+	finish w3
+	expect 0
+	wait_until 'entered r2'
+	ends r2
+	done_well first r1 r2
+	[[ $(noted) == '+first -first +r1 -r1 +r2 -r2' ]]
+	wait_until "nothing_left $all"
+}
+
+@test "waits and runs are served in the order in which they came: one server" {
+	line 1
+}
+
+@test "waits and runs are served in the order in which they came: three servers" {
+	line 3
+}
+
+@test "many waits at the head are all told at once" {
+	local i names=()
+	use 1
+	takes first
+	wait_until 'entered first'
+	for i in {1..8}; do
+		names+=("w$i")
+		waits "w$i"
+	done
+	wait_until 'queued 8'
+	takes last
+	wait_until 'queued 9'
+	ends first
+	wait_until 'entered last'
+	done_well "${names[@]}" first
+	ends last
+	done_well last
+	nothing_left 0
+}
+
+@test "a wait behind a writer that waits for readers waits for both, and lets the readers behind it in" {
+	use 1
+	takes reader -s
+	wait_until 'entered reader'
+	takes writer
+	wait_until 'queued 1'
+	waits waiter
+	wait_until 'queued 2'
+	takes later -s
+	wait_until 'queued 3'
+	ends reader
+	wait_until 'entered writer'
+	is_running waiter
+	ends writer
+	wait_until 'entered later'
+	ends later
+	finish waiter
+	expect 0
+	done_well reader writer later
+	nothing_left 0
+}
+
+@test "one server of three down: it waits, and is told; all down: 69" {
+	servers_start 3
+	server_kill 1
+	redlock wait --quarantine 0 "$KEY"
+	expect 0
+	takes holder
+	wait_until 'entered holder'
+	waits waiter
+	wait_until 'queued 1 0 2'
+	ends holder
+	finish waiter
+	[[ $status == 0 && $output == '' ]]
+	done_well holder
+	wait_until 'nothing_left 0 2'
+	server_kill 0
+	redlock wait --quarantine 0 "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: 2 of 3 servers gave no vote, 2 votes are needed: .*"
+	server_kill 2
+	redlock wait --quarantine 0 "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: 3 of 3 servers gave no vote, 2 votes are needed: .*"
+	use 1
+	redlock wait "$KEY"
+	expect 69 '' "redlock: $KEY: $(server_url 0): .*"
+}
+
+@test "it has the options that it needs, and no others" {
+	local option
+	export REDLOCK_SERVERS=$NOWHERE
+	for option in -n -t5 --ttl=5 -x -s -P2 -r --token=x --poll --tries=2 --label=a -k1 --on-lost=kill -ctrue \
+		--status-fd=1 --format=json --nonblock --shared --reentrant --permits=2; do
+		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"$option")" wait "$option" key
+	done
+	for option in -w0 --wait=0 -E0 --conflict-exit-code=3 --timeout=1 --quarantine=0 -S"$NOWHERE"; do
+		refuses 69 nonexistent wait "$option" key
+	done
+	refuses 64 KEY wait
+	refuses 64 KEY wait ''
+	refuses 64 other wait key other
+	refuses 64 "'1e3'" wait -w 1e3 key
+	refuses 64 "'256'" wait -E 256 key
+	no_row_failed
+}
