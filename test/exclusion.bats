@@ -155,6 +155,16 @@ contend() {
 	done
 }
 
+@test "a key and the same key in braces are two locks with two records" {
+	use 1
+	redlock acquire "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	redlock acquire -n "{$KEY}"
+	expect 0 '[0-9a-f]{32}'
+	[[ $(rcli 0 HEXISTS "$(record_of "{$KEY}")" "holder:$output") == 1 ]]
+	[[ $(rcli 0 HEXISTS "$(record_of "$KEY")" "holder:$output") == 0 ]]
+}
+
 record_of() {
 	if [[ $1 == \{?*\} ]]; then
 		echo "$1redlock" # not the record of the name within

@@ -40,7 +40,7 @@ never_more() {
 			# past the end of its lease
 			stopped+=("$victim")
 			if ((${#stopped[@]} > 2)); then
-				kill -CONT "${stopped[0]}" 2>/dev/null
+				kill -CONT "${stopped[0]}" 2>/dev/null || : # it has been killed
 				stopped=("${stopped[@]:1}")
 			fi
 		fi

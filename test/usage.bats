@@ -84,6 +84,14 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	for value in '' -1 0 1x 1.5 abc 18446744073709551616; do
 		refuses 64 "'$(literal "$value")'" run --tries "$value" "${RUN_TAIL[@]}"
 	done
+	for value in '' 0 00 -1 +1 ' 1' '1 ' 1e3 0x1 1.5 abc 100001 99999999999999999999; do
+		refuses 64 "'$(literal "$value")'.* 1 to 100000" run -P "$value" "${RUN_TAIL[@]}"
+		refuses 64 "'$(literal "$value")'.* 1 to 100000" acquire --permits="$value" key
+	done
+	for value in 1 01 100000; do
+		right run -P "$value" "${RUN_TAIL[@]}"
+		right acquire "-P$value" key
+	done
 	for value in '' -1 1x 1.5 abc 4294967297 18446744073709551616; do
 		refuses 64 "'$(literal "$value")'" run --status-fd "$value" "${RUN_TAIL[@]}"
 	done
@@ -128,6 +136,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		-n|--nonblock -n --nonblock
 		-E|--conflict-exit-code -E 1 -E 1
 		-x|--exclusive -x --exclusive
+		-s|--shared -s --shared
+		-P|--permits -P 2 --permits=2
+		-r|--reentrant -rr
 		--poll --poll --poll=1
 		--tries --tries 3 --tries 3
 		--quarantine --quarantine 0 --quarantine 0
@@ -149,11 +160,15 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "$(literal "${row:0:2}").*twice" extend "$row" "$row" key token
 	done
 	refuses 64 '--timeout .*twice' release --timeout=1 key token --timeout=1
+	refuses 64 '--token .*twice' acquire -r --token a key --token a
+	for row in --timeout=1 -w1 -E1 --quarantine=0 -q; do
+		refuses 64 "$(literal "${row:0:2}").*twice" wait "$row" key "$row"
+	done
 	no_row_failed
 }
 
 @test "options that contradict each other are refused, and both are named" {
-	local command
+	local command kinds
 	for command in run acquire; do
 		local tail=(key)
 		[[ $command == acquire ]] || tail=("${RUN_TAIL[@]}")
@@ -163,7 +178,15 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 '(-n|--nonblock) .*--poll' "$command" --poll=1s -n "${tail[@]}"
 		refuses 64 '(-n|--nonblock) .*--tries' "$command" -n --tries 2 "${tail[@]}"
 		refuses 64 '(-q|--quiet) .*(-v|--verbose)|(-v|--verbose) .*(-q|--quiet)' "$command" -q -v "${tail[@]}"
+		for kinds in '-s -x' '-x -s' '-s -P2' '-P2 -r' '-r -x' '-r -s' '-x -P 3' '-xs' '-sr' '-s -r -P1 -x' \
+			'--shared --permits=1' '--exclusive --reentrant'; do
+			# shellcheck disable=SC2086 # words
+			refuses 64 '-x, -s, -r and -P' "$command" $kinds "${tail[@]}"
+		done
 	done
+	refuses 64 '--token.*-r' acquire --token a key
+	refuses 64 '--token.*-r' acquire -s --token a key
+	refuses 64 '--token.*-r' acquire -P 2 --token=a key
 	refuses 64 '(-q|--quiet) .*(-v|--verbose)|(-v|--verbose) .*(-q|--quiet)' release -qv key token
 	refuses 64 '(-q|--quiet) .*(-v|--verbose)|(-v|--verbose) .*(-q|--quiet)' extend -v --quiet key token
 	no_row_failed
@@ -185,6 +208,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		stauts status
 		lsit list
 		brake break
+		wiat wait
+		wat wait
 		Run run
 	ROWS
 	refuses 64 'rnu' help rnu
@@ -207,6 +232,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		--quite --quiet
 		--kill-afer --kill-after
 		--onlost --on-lost
+		--permit=2 --permits
+		--sharde --shared
+		--renetrant --reentrant
 	ROWS
 	refuses 64 '--frobnicate' run --frobnicate "${RUN_TAIL[@]}"
 	[[ $(<"$TMP/refused.err") != *mean* ]]
@@ -222,7 +250,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	local row words
 	while read -ra words; do
 		[[ ${words[0]} == run ]] && words+=("${RUN_TAIL[@]}")
-		[[ ${words[0]} == acquire ]] && words+=(key)
+		[[ ${words[0]} == @(acquire|wait) ]] && words+=(key)
 		[[ ${words[0]} == @(release|extend) ]] && words+=(key token)
 		[[ ${words[0]} == @(status|list|break) ]] && words+=(key)
 		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"${words[1]}")" "${words[@]}"
@@ -262,15 +290,28 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		list --label=a
 		break --format=json
 		break -E1
+		run --token=a
+		release -s
+		release -r
+		release -P2
+		release --token=a
+		extend -s
+		extend -P2
+		extend --reentrant
+		wait -n
+		wait -t5
+		wait -s
+		wait --poll
+		wait --format=json
 	ROWS
 	no_row_failed
 }
 
 @test "options of later releases are unknown, not half there" {
 	local option
-	for option in -s -P3 -r --shared --permits=3 --reentrant --replicas=1 \
-		--config=/dev/null --cacert=/dev/null --insecure --token=x; do
-		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9]$/\1/; s/=.*//' <<<"$option")" run "$option" "${RUN_TAIL[@]}"
+	for option in --replicas=1 \
+		--config=/dev/null --cacert=/dev/null --insecure; do
+		refuses 64 "${option%%=*}" run "$option" "${RUN_TAIL[@]}"
 	done
 	refuses 64 '-p' acquire -p 1 key
 	refuses 64 '--pid' acquire --pid=1 key
@@ -279,10 +320,12 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "an option without its value is refused" {
 	local option
-	for option in -S -t --ttl -w -E --tries --timeout --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd; do
+	for option in -S -t --ttl -w -E -P --permits --tries --timeout --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd; do
 		refuses 64 "$(literal "${option#--}")" run "$option"
 	done
 	refuses 64 format acquire key --format
+	refuses 64 token acquire -r key --token
+	refuses 64 wait wait key --wait
 	no_row_failed
 }
 
@@ -304,6 +347,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		status -q
 		break
 		break -y
+		wait
+		wait -w 5
 	ROWS
 	no_row_failed
 }
@@ -321,6 +366,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 KEY status -q "$key" token
 		refuses 64 KEY break -y "$key"
 		refuses 64 PATTERN list "$key"
+		refuses 64 KEY wait "$key"
 	done
 	no_row_failed
 }
@@ -334,6 +380,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		right status -q "$key"
 		right break -y "$key"
 		right list "$key"
+		right wait "$key"
 	done
 	no_row_failed
 }
@@ -374,6 +421,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	refuses 64 other status key token -q other
 	refuses 64 other list key other
 	refuses 64 other break -y key other
+	refuses 64 other wait key other
 	refuses 64 other help run other
 	no_row_failed
 }
@@ -393,6 +441,17 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	refuses 64 'TOKEN' status key "$(repeat x 257)" -q
 	right status -q key "$(repeat x 256)"
 	REDLOCK_TOKEN='' right status -q key
+	no_row_failed
+}
+
+@test "a TOKEN to be that is empty, above 256 bytes or not plain is refused" {
+	local token
+	for token in '' ' ' 'a b' ' a' 'a=b' = '%' 'a%20b' $'a\nb' $'a\tb' $'\x7f' $'\e[31m' "$(repeat x 257)"; do
+		refuses 64 '--token .* without blanks' acquire -r --token "$token" key
+	done
+	for token in a 0 -- -x "$(repeat x 256)" "'" '"' '{}' '$(id)'; do
+		right acquire -r --token="$token" key
+	done
 	no_row_failed
 }
 
@@ -589,6 +648,11 @@ bad_urls=(
 		run|-S|redis://redlock.invalid,redis://redlock.invalid|key|true
 		run|-S|redis://redlock.invalid,local:x|key|true
 		run|-S|local:|-S|redis://|key|true
+		run|-s|-r|key|true
+		run|-P|0|key|true
+		wait
+		wait|-n|key
+		acquire|--token|a|key
 		acquire
 		acquire|--format|xml|key
 		acquire|key|other

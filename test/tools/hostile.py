@@ -123,11 +123,13 @@ CASES = {
     "a RESP3 null": (69, says(b"_\r\n")),
     "a RESP3 big number": (69, says(b"(123\r\n")),
     "a RESP3 blob error": (69, says(b"!5\r\nabcde\r\n")),
-    "a refusal without a holder": (75, says(b"*1\r\n:0\r\n")),
+    "a refusal that is too short": (69, says(b"*1\r\n:0\r\n")),
+    "a refusal without a holder":
+        (75, says(b"*7\r\n:0\r\n:-1\r\n:-1\r\n+\r\n:-1\r\n:0\r\n+\r\n")),
     "a refusal with a hostile holder":
         (75, says(b"*7\r\n:0\r\n:5\r\n:5\r\n" + bulk(
             b"host=\x1b[31m\npid=-9\ncommand=\xff\xfe\0\x07\x9b'x\n")
-            + b":-1\r\n:0\r\n" + bulk(b"\x1b[31m" * 20))),
+            + b":99\r\n:0\r\n" + bulk(b"\x1b[31m\0" * 20))),
 }
 
 for code, errors in {
