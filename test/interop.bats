@@ -20,6 +20,7 @@ python_start() {
 	mkfifo "$TMP/python.in"
 	"$python" "$ROOT/test/tools/foreign.py" "$SERVERS/0/redis.sock" "$KEY" \
 		<>"$TMP/python.in" >"$TMP/python.out" 2>"$TMP/python.err" 3>&- 4>&- &
+	# shellcheck disable=SC2034 # for helper.bash
 	spawned[python]=$!
 	answers=0
 }

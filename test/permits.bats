@@ -132,6 +132,29 @@ in_turn() {
 	in_turn 5
 }
 
+@test "the permit of a holder that is killed comes back after its own ttl, while another goes on" {
+	local count all
+	for count in 1 3; do
+		use "$count"
+		all=$(seq -s ' ' 0 $((count - 1)))
+		rm -f "$TMP"/end.* "$TMP/order"
+		takes short -q -P 2 -t 2s
+		takes long -q -P 2 -t 50s
+		wait_until 'entered short long'
+		kill -KILL "$(pid short)"
+		takes next -q -P 2 -t 20s
+		wait_until 'entered next'
+		[[ $(noted) != *-long* ]]
+		wait_until "holders 2 $all"
+		# KEY's own ttl would have kept it much longer
+		(($(rcli 0 PTTL "$KEY") > 10000))
+		ends long next
+		done_well long next
+		finish short
+		wait_until "nothing_left $all"
+	done
+}
+
 @test "-n is 75 when all permits are out, and names a holder with the time to the next permit" {
 	use 1
 	takes a -P 2 -t 40s --label 'the first'
@@ -212,7 +235,7 @@ in_turn() {
 }
 
 @test "several servers: how many may be down depends on the permits, and where none may it is said" {
-	local row words notice
+	local words notice
 	servers_start 5
 	# servers, permits, how many may be down
 	while read -ra words; do

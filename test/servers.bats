@@ -13,6 +13,10 @@ setup_file() {
 	rcli 0 ACL SETUSER reader on '>hunter2' '~*' '&*' +@read +@connection +@scripting +info
 	rcli 0 ACL SETUSER noeval on '>hunter2' '~*' '&*' +@all -eval -evalsha
 	rcli 0 ACL SETUSER elsewhere on '>hunter2' '~other:*' '~{other:*' '&*' +@all
+	# what redlock's scripts and its queue need, and no more
+	rcli 0 ACL SETUSER least on '>hunter2' '~key-*' '~{key-*' '&{key-*' '&redisson_lock__channel:*' -@all \
+		+eval +info +time +type +exists +hget +hset +hdel +hkeys +hexists +hlen +hincrby +pttl +pexpire \
+		+getrange +set +del +zadd +zrem +zscore +zcard +zrange +zrank +zrangebyscore +publish +subscribe
 	rcli 0 ACL SETUSER default resetpass '>sesame open' '~*' '&*' +@all
 	export REDISCLI_AUTH='sesame open'
 	local url
@@ -295,6 +299,42 @@ locks() {
 	# and where the keys fit, the same user may
 	redlock run -n -S "redis://elsewhere:hunter2@$ADDRESS" "other:$KEY" true
 	expect 0
+}
+
+@test "a user with the least permissions that are needed may hold, wait for and renew every kind" {
+	local option names=() name
+	export REDLOCK_SERVERS=redis://least:hunter2@$ADDRESS
+	for option in -x -s -r '-P 1'; do
+		name=${option// /}
+		# shellcheck disable=SC2086 # words
+		spawn "first$name" "$REDLOCK" run -t 2s $option "$KEY$name" "$ROOT/test/tools/note" "$TMP" "first$name"
+		wait_until "entered first$name"
+		spawn "next$name" "$REDLOCK" run "$KEY$name" true
+		wait_until "KEY=$KEY$name queued 1"
+		spawn "wait$name" "$REDLOCK" wait "$KEY$name"
+		wait_until "KEY=$KEY$name queued 2"
+		names+=("first$name" "next$name" "wait$name")
+		KEY=$KEY$name renewals 1
+	done
+	ends first-x first-s first-r first-P1
+	done_well "${names[@]}"
+	redlock acquire -r --token me "$KEY"
+	expect 0 me
+	redlock acquire -n -r --token you "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+	redlock extend "$KEY" me
+	expect 0
+	redlock release "$KEY" me
+	expect 0
+	redlock acquire -s "$KEY"
+	[[ $status == 0 ]]
+	redlock acquire -n "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+	redlock extend "$KEY" "$(rcli 0 ZRANGE "$KEY" 0 0)"
+	expect 0
+	redlock release "$KEY" "$(rcli 0 ZRANGE "$KEY" 0 0)"
+	expect 0
+	key_free 0
 }
 
 # ---------------------------------------------------------------- secrets
