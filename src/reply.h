@@ -25,9 +25,12 @@ struct reply {
 	const struct redisReply *whole;
 };
 
-/* Bounds of a reply: of most; of one that lists, which wide stands for. */
-#define REPLY_LONGEST 65536              /* bytes */
-#define REPLY_LONGEST_WIDE (4 * 1048576) /* bytes */
+/* Bytes of a reply, at most: of most; of one that lists, for which wide
+ * stands. */
+static inline size_t reply_longest(bool wide)
+{
+	return wide ? 4 << 20 : 64 << 10;
+}
 
 struct redisReader;
 struct redisReply;

@@ -326,11 +326,8 @@ static int parse(struct server *server, server_reply *callback, void *context)
 		}
 		freeReplyObject(reply);
 	}
-	if (server->unparsed >
-	    (server->wide ? REPLY_LONGEST_WIDE : REPLY_LONGEST))
-		return fail(server, true,
-			    server->wide ? "a reply of more than 4 MiB"
-					 : "a reply of more than 64 KiB");
+	if (server->unparsed > reply_longest(server->wide))
+		return fail(server, true, "a reply too large");
 	return 0;
 }
 

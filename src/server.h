@@ -53,7 +53,7 @@ struct server {
 	struct url url; /* owned */
 	bool identify;  /* ask for struct identity */
 	bool listens;   /* hands over messages, with ticket 0 */
-	bool wide;      /* takes replies of REPLY_LONGEST_WIDE */
+	bool wide;      /* takes larger replies (reply.h) */
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */
