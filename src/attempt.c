@@ -8,12 +8,14 @@
 
 void attempt_begin(struct lock *lock)
 {
+	memset(lock->barred, 0, sizeof(lock->barred));
 	token_make(lock->token);
 	if (lock->kind != KIND_REENTRANT)
 		return;
 	if (lock->owner != NULL)
 		strlcpy(lock->token, lock->owner, sizeof(lock->token));
-	token_make(lock->hold);
+	lock->hold[0] = '+';
+	token_make(lock->hold + lock->by_hand);
 }
 
 /* --- reading a vote ----------------------------------------------------- */

@@ -50,21 +50,32 @@ static bool has_no(const struct hearing *hearing, size_t still_out)
 	       lock->quorum->count - quorum;
 }
 
-bool ballot_is_split(const struct hearing *hearing)
+size_t ballot_same_holder(const struct lock *lock,
+			  const char (*marks)[HOLDER_MARK])
 {
-	const struct lock *lock = hearing->lock;
+	size_t most = 0;
 
 	for (size_t i = 0; i < lock->quorum->count; i++) {
 		size_t same = 0;
 
 		for (size_t k = 0; k < lock->quorum->count; k++)
 			same += lock->vote[k] == VOTE_HELD &&
-				strcmp(hearing->mark[i], hearing->mark[k]) == 0;
-		if (same >= quorum_size(lock->quorum))
-			return false;
+				marks[k][0] != '\0' &&
+				strcmp(marks[i], marks[k]) == 0;
+		if (lock->vote[i] == VOTE_HELD && same > most)
+			most = same;
 	}
+	return most;
+}
+
+bool ballot_is_split(const struct hearing *hearing)
+{
+	const struct lock *lock = hearing->lock;
+
 	return ballot_count(lock, VOTE_YES) > 0 &&
-	       ballot_count(lock, VOTE_HELD) > 0;
+	       ballot_count(lock, VOTE_HELD) > 0 &&
+	       ballot_same_holder(lock, hearing->mark) <
+		       quorum_size(lock->quorum);
 }
 
 bool ballot_said_no(const struct hearing *hearing)

@@ -6,14 +6,21 @@
 
 #include "lock.h"
 
+/* Of a holder: the beginning of its token; "*" for several, "" for none. */
+#define HOLDER_MARK 17
+
 /* What a round learns beside the votes: the context of a struct judge. */
 struct hearing {
 	struct lock *lock;
 	struct busy *busy;         /* acquire: who has KEY; else NULL */
 	bool awaited[SERVERS_MAX]; /* taking back: whose answer counts */
-	/* acquire: the beginning of the holder's token, where it is one */
-	char mark[SERVERS_MAX][17];
+	char mark[SERVERS_MAX][HOLDER_MARK]; /* acquire: the holder's */
 };
+
+/* The most servers that refuse in the name of one and the same holder; marks
+ * are the servers', of those that have refused. */
+size_t ballot_same_holder(const struct lock *lock,
+			  const char (*marks)[HOLDER_MARK]);
 
 /* A new round: no vote is in. */
 void ballot_open(struct lock *lock);

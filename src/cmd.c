@@ -93,12 +93,16 @@ static void complain_busy(const struct session *session,
 /* Waiting would be for ourselves. */
 static void complain_nested(const struct session *session)
 {
-	log_error("%s: held by a run above this one, which waits for us: "
-		  "%s",
-		  session->settings->key,
-		  session->settings->kind == KIND_REENTRANT
-			  ? "use -r there, too"
-			  : "use -r in both to enter it again");
+	static const char *const remedy[] = {
+		[KIND_EXCLUSIVE] = ": use -r in both to enter it again",
+		[KIND_SHARED] = ": use -r in both to enter it again",
+		[KIND_PERMITS] = ": use -r in both to enter it again",
+		[KIND_REENTRANT] = ": use -r there, too",
+		[KIND_NONE] = "",
+	};
+
+	log_error("%s: held by a run above this one, which waits for us%s",
+		  session->settings->key, remedy[session->settings->kind]);
 }
 
 /* With so many permits no server may be down. */

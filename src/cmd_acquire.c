@@ -78,6 +78,7 @@ int cmd_acquire(struct settings *settings)
 	if (status != 0)
 		return status;
 	session.quorum.interrupt = signals_open();
+	session.lock.by_hand = true;
 	/* the shell that waits for the token is the holder */
 	taken = cmd_take(&session, getppid(), "acquire");
 	status = taken.status;

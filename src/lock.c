@@ -96,7 +96,7 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
  * empty, or was out of reach when the lock was acquired. */
 static void heal(struct lock *lock, size_t i)
 {
-	if (lock->fence == 0)
+	if (lock->fence == 0 || lock->barred[i])
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->quorum->servers[i].url.name);

@@ -68,8 +68,10 @@ struct lock {
 	struct buffer description; /* owned */
 	char token[TOKEN_LONGEST + 1];
 	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
-				    * "-", or '*' and a number for any */
-	const char *owner;    /* KIND_REENTRANT: the token to use, or NULL */
+				    * "-" for none, '*' and a number for any,
+				    * '+' and a number for one by hand */
+	bool by_hand;      /* it will be released by who knows only the token */
+	const char *owner; /* KIND_REENTRANT: the token to use, or NULL */
 	const char *ancestor; /* who is above us and may hold KEY, or NULL */
 	int64_t clock;        /* ms since 1970, one for all servers */
 	int64_t fence;
@@ -79,6 +81,8 @@ struct lock {
 	struct deadline renew;       /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
+	/* a release may still be on its way there: it never gets the token again */
+	bool barred[SERVERS_MAX];
 	bool renewed; /* the last round was a good renewal */
 	bool alias;   /* two URLs turned out to be one server */
 	struct error alias_error;

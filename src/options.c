@@ -125,7 +125,7 @@ static const char *set_owner(struct settings *settings, void *field,
 			     char *value)
 {
 	if (!token_is_plain(value))
-		return "1 to 256 characters without blanks, '%' and '='";
+		return "1 to 256 ASCII characters without blanks, '%' and '='";
 	return set_text(settings, field, value);
 }
 

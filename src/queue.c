@@ -9,6 +9,7 @@
 #include "script.h"
 
 #define GRANT_LEASE 10000 /* ms, the longest lease of a message (settle.lua) */
+#define PARTIAL_LONGEST 500 /* ms */
 #define PARTIAL_TIME 5 /* ms, and two round trips, to get the missing votes */
 #define FIRST_RENEWAL 100 /* ms: a command that ends sooner needs none */
 
@@ -97,34 +98,85 @@ static enum lock_result win(struct queue *queue, struct error *error)
 	return result == LOCK_ERROR ? LOCK_AGAIN : result;
 }
 
+/* Whether the servers that refuse do it for whom we have waited for so far: its
+ * release is on its way. */
+static bool is_still_held(const struct queue *queue)
+{
+	const struct lock *lock = queue->lock;
+
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		if (lock->vote[i] == VOTE_HELD &&
+		    strcmp(queue->requests.mark[i], queue->before[i]) != 0)
+			return false;
+	return ballot_count(lock, VOTE_HELD) > 0;
+}
+
+/* Others hold it on a quorum; what we have is what they lack. */
+static void give_back(struct queue *queue)
+{
+	for (size_t i = 0; i < queue->lock->quorum->count; i++)
+		if (queue->lock->vote[i] == VOTE_YES ||
+		    queue->lock->vote[i] == VOTE_QUARANTINED)
+			requests_give_back(&queue->requests, i);
+	queue->partial = 0;
+}
+
+static void begin_partial(struct queue *queue)
+{
+	queue->asked_again = false;
+	queue->patience = PARTIAL_TIME + 2 * queue->requests.slowest;
+	queue->partial =
+		clock_ms() + queue->patience + token_jitter(PARTIAL_TIME);
+}
+
+/* Asks those that have not granted it; later each time. */
+static void ask_for_the_rest(struct queue *queue)
+{
+	queue->asked_again = true;
+	queue->partial += queue->patience + token_jitter(PARTIAL_TIME);
+	if (queue->patience < PARTIAL_LONGEST)
+		queue->patience *= 2;
+	for (size_t i = 0; i < queue->lock->quorum->count; i++)
+		if (queue->lock->vote[i] == VOTE_HELD)
+			queue->requests.at[i].due = deadline_at(0);
+	requests_ask_due(&queue->requests);
+}
+
 /*
- * Some votes, but no quorum: others may have the rest. The servers are asked
- * once more, and when they have had the time to answer it is given up.
+ * Some votes, but no quorum. The other servers are asked once more, and when
+ * they have had the time to answer:
+ *  - where the missing votes are those of servers that are up too short, or
+ *    where the holder so far has not released it everywhere, they are waited
+ *    for;
+ *  - where a quorum of servers names one holder, ours are a minority that it
+ *    lacks (a server that has lost its data): they are given back;
+ *  - else others have the rest, and may wait for ours: a split vote.
  */
 static bool is_split(struct queue *queue, struct deadline *wake)
 {
 	struct lock *lock = queue->lock;
-	int64_t patience = PARTIAL_TIME + 2 * queue->requests.slowest;
+	size_t quorum = quorum_size(lock->quorum);
+	size_t held = granted(lock);
 
-	if (granted(lock) == 0) {
+	if (held == 0 || held >= quorum) {
 		queue->partial = 0;
+		memcpy(queue->before, queue->requests.mark,
+		       sizeof(queue->before));
 		return false;
 	}
-	if (queue->partial == 0) {
-		queue->asked_again = false;
-		queue->partial =
-			clock_ms() + patience + token_jitter(PARTIAL_TIME);
+	if (queue->partial == 0)
+		begin_partial(queue);
+	if (deadline_passed(deadline_at(queue->partial))) {
+		if (queue->asked_again &&
+		    ballot_same_holder(lock, queue->requests.mark) >= quorum)
+			give_back(queue);
+		else if (queue->asked_again && !is_still_held(queue))
+			return true;
+		else
+			ask_for_the_rest(queue);
 	}
-	*wake = deadline_earlier(*wake, deadline_at(queue->partial));
-	if (!deadline_passed(deadline_at(queue->partial)))
-		return false;
-	if (queue->asked_again)
-		return true;
-	queue->asked_again = true;
-	queue->partial += patience + token_jitter(PARTIAL_TIME);
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		queue->requests.at[i].due = deadline_at(0);
-	requests_ask_due(&queue->requests);
+	if (queue->partial > 0)
+		*wake = deadline_earlier(*wake, deadline_at(queue->partial));
 	return false;
 }
 
@@ -175,6 +227,7 @@ static void begin(struct queue *queue)
 		lock->fences[i] = 0;
 		queue->requests.at[i] = (struct standing){.place = -1};
 	}
+	memset(queue->requests.mark, 0, sizeof(queue->requests.mark));
 	queue->requests.by_message = false;
 	queue->partial = 0;
 	suffix[0] = ':';

@@ -35,9 +35,11 @@
  * are given the lock, or, where others have it, our place is given up there.
  *
  * Several waiters may each be granted KEY by too few servers. Those ask the
- * other servers once more; who is still short of a quorum gives back what it
- * has (LOCK_AGAIN) and comes again after a random pause, with the time that it
- * has waited.
+ * other servers once more; who is then still short of a quorum gives back what
+ * it has (LOCK_AGAIN), and comes again after a random pause, with the time that
+ * it has waited. But where a quorum of servers names one holder, only what the
+ * others have granted is given back: they have lost its lock, and it will put
+ * it back there.
  */
 #ifndef QUEUE_H
 #define QUEUE_H
@@ -53,6 +55,8 @@ struct queue {
 	bool told;        /* of an outage */
 	bool asked_again; /* those that have not granted it, as others have */
 	int64_t partial; /* when too few votes are given up; 0: there are none */
+	int64_t patience;                      /* ms, with too few votes */
+	char before[SERVERS_MAX][HOLDER_MARK]; /* whom we have waited for */
 	/* called when who is ahead may have changed, and each second where a
 	 * live line is shown (log.h); NULL for none */
 	void (*show)(struct queue *queue);

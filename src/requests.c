@@ -29,7 +29,9 @@ static int64_t least(int64_t a, int64_t b)
 static void ask(struct requests *requests, size_t i)
 {
 	struct standing *at = &requests->at[i];
+	struct server *server = &requests->lock->quorum->servers[i];
 	int64_t now = clock_ms();
+	char why[sizeof(server->why)] = "";
 
 	at->sent++;
 	at->sent_at[at->sent % REQUESTS_RECENT] = now;
@@ -37,7 +39,11 @@ static void ask(struct requests *requests, size_t i)
 		at->oldest = at->sent - REQUESTS_RECENT + 1;
 	at->due = deadline_at(now + heartbeat(requests->lock));
 	requests->lock->clock = clock_wall_ms();
+	if (requests->lock->vote[i] == VOTE_FAILED)
+		strlcpy(why, server->why, sizeof(why));
 	script_queue(requests->lock, i, at->sent, now - requests->began);
+	if (why[0] != '\0' && server->why[0] == '\0')
+		server_blame(server, why); /* until it answers */
 }
 
 static int64_t last_sent(const struct requests *requests, size_t i)
@@ -51,11 +57,28 @@ static int64_t last_sent(const struct requests *requests, size_t i)
 static bool may_ask(const struct requests *requests, size_t i)
 {
 	return mailbox_is_open(requests->mailbox, i) &&
+	       !requests->lock->barred[i] &&
 	       !quorum_is_waiting(requests->lock->quorum, i);
+}
+
+/* One that listens, but does not answer for long: a connection that has died
+ * without a word. Whatever is still on it is for a token that others never
+ * have. */
+static void abandon_dead(struct requests *requests, size_t i)
+{
+	struct quorum *quorum = requests->lock->quorum;
+	int64_t long_ago = quorum->timeout + 2 * heartbeat(requests->lock);
+
+	if (quorum_is_waiting(quorum, i) &&
+	    mailbox_is_open(requests->mailbox, i) &&
+	    clock_ms() - last_sent(requests, i) > long_ago)
+		quorum_abandon(quorum, i);
 }
 
 void requests_ask_due(struct requests *requests)
 {
+	for (size_t i = 0; i < requests->lock->quorum->count; i++)
+		abandon_dead(requests, i);
 	for (size_t i = 0; i < requests->lock->quorum->count; i++)
 		if (requests->lock->vote[i] != VOTE_YES &&
 		    may_ask(requests, i) &&
@@ -91,8 +114,44 @@ static void take_refusal(struct requests *requests, size_t i,
 {
 	requests->at[i].oldest = requests->at[i].sent;
 	requests->at[i].refused = requests->at[i].sent;
-	if (reply->count >= 7)
-		plan_next(requests, i, reply->value);
+	if (reply == NULL || reply->count < 7)
+		return;
+	if (reply->value[6].text != NULL)
+		strlcpy(requests->mark[i], reply->value[6].text, HOLDER_MARK);
+	plan_next(requests, i, reply->value);
+}
+
+void requests_give_back(struct requests *requests, size_t i)
+{
+	struct standing *at = &requests->at[i];
+
+	log_step("%s: others hold it elsewhere, given back",
+		 requests->lock->quorum->servers[i].url.name);
+	script_release(requests->lock, i, 0);
+	requests->lock->vote[i] = VOTE_PENDING;
+	at->giving_back = true;
+	at->oldest = at->sent + 1;
+	at->due = deadline_in(2 * heartbeat(requests->lock));
+}
+
+/* A release that was sent twice may be executed late: behind a later request
+ * it would take back what that was granted. */
+static void given_back(struct requests *requests, size_t i,
+		       const struct reply *reply)
+{
+	requests->at[i].giving_back = false;
+	if (reply == NULL || quorum_has_broken(requests->lock->quorum, i))
+		requests->lock->barred[i] = true;
+}
+
+/* The refusal of a request that a message has answered since. */
+static bool is_overtaken(const struct requests *requests, size_t i)
+{
+	const struct standing *at = &requests->at[i];
+
+	return requests->lock->vote[i] == VOTE_YES &&
+	       at->oldest == at->sent + 1 && !deadline_passed(at->valid) &&
+	       !quorum_has_broken(requests->lock->quorum, i);
 }
 
 void requests_reply(void *context, size_t i, const struct reply *reply)
@@ -104,8 +163,13 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	struct hearing hearing = {.lock = lock, .busy = &seen};
 	int64_t sent_at = last_sent(requests, i);
 	int64_t took = clock_ms() - sent_at;
+	bool overtaken = is_overtaken(requests, i);
 
 	requests->news = true;
+	if (at->giving_back) {
+		given_back(requests, i, reply);
+		return;
+	}
 	/* it has closed a connection that was idle: no more than that */
 	if (reply == NULL && at->sent > 0 && at->refused == at->sent) {
 		at->refused = 0;
@@ -114,6 +178,10 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	attempt_read(&hearing, i, reply, &at->place);
+	if (overtaken && lock->vote[i] == VOTE_HELD) {
+		lock->vote[i] = VOTE_YES;
+		return;
+	}
 	switch (lock->vote[i]) {
 	case VOTE_YES:
 	case VOTE_QUARANTINED:
@@ -199,7 +267,7 @@ static bool is_current(const struct requests *requests, size_t i,
 	const struct lock *lock = requests->lock;
 	uint64_t n = (uint64_t)message->request;
 
-	return n >= at->oldest && n <= at->sent &&
+	return n >= at->oldest && n <= at->sent && message->lease > 0 &&
 	       message->lease <= lock->ttl &&
 	       (message->fence == 0) == (lock->kind == KIND_NONE) &&
 	       strcmp(message->hold, lock->hold) == 0;

@@ -12,7 +12,7 @@
 #ifndef REQUESTS_H
 #define REQUESTS_H
 
-#include "lock.h"
+#include "ballot.h"
 #include "mailbox.h"
 
 #define REQUESTS_RECENT 4 /* whose time of sending is remembered */
@@ -25,6 +25,7 @@ struct requests {
 	bool news;       /* something is to be done before going to sleep */
 	bool by_message; /* some vote came so */
 	int64_t slowest; /* ms of an answer */
+	char mark[SERVERS_MAX][HOLDER_MARK]; /* the holders', as told last */
 	struct standing {
 		uint64_t sent;    /* number of the last request */
 		uint64_t refused; /* number of the last that was */
@@ -34,6 +35,7 @@ struct requests {
 		struct deadline due;   /* the next request */
 		int64_t place;         /* in its queue, from 0 */
 		int64_t pause;         /* ms, doubled with each try */
+		bool giving_back;
 	} at[SERVERS_MAX];
 };
 
@@ -44,6 +46,10 @@ struct deadline requests_next(const struct requests *requests);
 
 /* Servers that cannot be reached have failed: lock->vote, and their why. */
 void requests_blame_silent(struct requests *requests);
+
+/* Gives back what one server has granted, and our place there; it is asked again
+ * after a while. */
+void requests_give_back(struct requests *requests, size_t server);
 
 /* What has been granted and is over is no vote. */
 void requests_drop_late(struct requests *requests);

@@ -480,7 +480,7 @@ holds_without_place() {
 all_asked_again() {
 	local i
 	for i in 0 1 2; do
-		(($(rcli "$i" HVALS "$(record):wishes" | grep -cE '^[0-9]+ string 0 [0-9]+ - [2-9]$') == 4)) || return
+		(($(rcli "$i" HVALS "$(record):wishes" | grep -cE '^[0-9]+ string 0 [0-9]+ - [2-9] ') == 4)) || return
 	done
 }
 
@@ -498,7 +498,7 @@ all_asked_again() {
 first_asked_twice() {
 	local i
 	for i in 0 1 2; do
-		rcli "$i" HVALS "$(record):wishes" | grep -qE '^[0-9]+ string 0 [0-9]+ - [3-9]$' || return
+		rcli "$i" HVALS "$(record):wishes" | grep -qE '^[0-9]+ string 0 [0-9]+ - [3-9] ' || return
 	done
 }
 

@@ -3,7 +3,7 @@
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
 -- returns {1, fence}, or {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
---         1 where the ancestor holds it, the holder's mark}
+--         1 where the ancestor holds it, the holder's mark ('': nobody's, '*': several)}
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
 local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
@@ -47,10 +47,13 @@ end
 
 local left, holder = redis.call('pttl', key)
 in_use = kind_of_key()
+local mark = in_use == 'none' and '' or '*'
 if in_use == 'string' then
   holder = redis.call('getrange', key, 0, 256)
+  mark = holder:sub(1, 16)
 elseif in_use == 'hash' and redis.call('hlen', key) == 1 then
   holder = redis.call('hkeys', key)[1]
+  mark = holder:sub(1, 16)
 elseif in_use == 'zset' and permits_of_key() then
   local first = redis.call('zrange', key, 0, 0, 'withscores')
   holder = first[1]
@@ -59,5 +62,4 @@ elseif in_use == 'zset' and permits_of_key() then
   end
 end
 local text, held_for = describe(holder)
-return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0,
-  holder and holder:sub(1, 16) or ''}
+return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0, mark}

@@ -14,10 +14,13 @@ local function kind_of_key()
   return redis.call('type', key).ok
 end
 
--- N of -P, 0 for shared; nil where KEY is no sorted set of ours.
+-- N of -P, 0 for shared; nil where KEY is no sorted set of ours: it has an expiry and we know
+-- its first member.
 local function permits_of_key()
   local permits = redis.pcall('hget', record, 'permits')
-  return type(permits) == 'string' and redis.call('pttl', key) >= 0 and tonumber(permits) or nil
+  local first = type(permits) == 'string' and redis.pcall('zrange', key, 0, 0)[1]
+  return first and redis.call('hexists', record, 'holder:' .. first) == 1
+    and redis.call('pttl', key) >= 0 and tonumber(permits) or nil
 end
 
 -- How often this token holds KEY.

@@ -1,25 +1,29 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
--- ARGV: hold ('-': none; '*' and a number that is drawn once: any), linger (ms)
+-- ARGV: hold ('-': none; '*' and a number that is drawn once: any; those of `acquire` begin
+--       with '+', and so come first), linger (ms)
 -- returns {1, permits (0: no such lock)} released, {0} another's, {-1} gone
 local hold, linger = ARGV[3], tonumber(ARGV[4])
 local kind = kind_of_key()
 local held = holds(token)
 local permits = kind == 'zset' and permits_of_key() or 0
 
--- Any hold of the token's; a request that arrives twice counts once.
+-- Any hold of the token's, one of `acquire` first, and the same on every server; a request that
+-- arrives twice counts once.
 local function pick_hold()
   if redis.pcall('hget', record, 'last:' .. token) == hold then
     return hold
   end
   redis.pcall('hset', record, 'last:' .. token, hold)
   local fields = redis.pcall('hkeys', record)
+  local holds_known = {}
   for _, field in ipairs(fields.err and {} or fields) do
-    if field:find('^hold:') then
-      return field:sub(6)
-    end
+    holds_known[#holds_known + 1] = field:match('^hold:(.*)')
   end
-  redis.pcall('hset', record, 'hold:' .. hold, 1)
-  return hold
+  table.sort(holds_known)
+  if not holds_known[1] then
+    redis.pcall('hset', record, 'hold:' .. hold, 1)
+  end
+  return holds_known[1] or hold
 end
 
 -- KEY stays with its owner for so long, as nobody's.

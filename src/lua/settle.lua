@@ -94,6 +94,9 @@ local function remove(who, hold)
     redis.call('del', key)
   elseif kind == 'zset' then
     redis.call('zrem', key, who)
+    if redis.call('exists', key) == 0 then
+      redis.pcall('hdel', record, 'permits')
+    end
   elseif redis.pcall('hdel', record, 'hold:' .. hold) == 0 then
     return -- counted out already
   elseif redis.call('hincrby', key, who, -1) > 0 then
