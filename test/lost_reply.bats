@@ -270,6 +270,21 @@ ends_well() {
 	ends_well
 }
 
+@test "run: an answer that has come late out of the queue is no reason to give up" {
+	local away
+	servers_start 1
+	for away in 1.5 1.7 1.9; do
+		rcli 0 SET "$KEY" somebody PX 1000
+		spawn waiter "$REDLOCK" run -t 2s -k 100ms "$KEY" echo ran
+		wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 1 ]]'
+		server_stop 0
+		sleep "$away" # a request is on its way, and the lease that it asks for all but over
+		server_continue 0
+		finish waiter
+		expect_after_outage 0 ran
+	done
+}
+
 @test "run: validity counts from the renewal's request, not from its reply" {
 	behind_proxies 1
 	mkdir "$TMP/stamps"

@@ -142,6 +142,7 @@ in_turn() {
 		takes long -q -P 2 -t 50s
 		wait_until 'entered short long'
 		kill -KILL "$(pid short)"
+		finish short
 		takes next -q -P 2 -t 20s
 		wait_until 'entered next'
 		[[ $(noted) != *-long* ]]
@@ -150,7 +151,6 @@ in_turn() {
 		(($(rcli 0 PTTL "$KEY") > 10000))
 		ends long next
 		done_well long next
-		finish short
 		wait_until "nothing_left $all"
 	done
 }

@@ -279,6 +279,7 @@ contend() {
 	takes long -s -t 50s
 	wait_until 'entered short long'
 	kill -KILL "$(pid short)"
+	finish short
 	wait_until 'expired 1 0'
 	redlock run -n -s "$KEY" redis-cli -s "$SERVERS/0/redis.sock" ZCARD "$KEY"
 	expect 0 2
@@ -287,7 +288,6 @@ contend() {
 	expect 75 '' "redlock: $KEY: held by .*"
 	ends long
 	done_well long
-	finish short
 }
 
 @test "a writer that waits gets in when the killed shared holder's lease is over" {
