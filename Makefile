@@ -19,7 +19,7 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	config.c arguments.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c signals.c
 # each is the parts of src/lua/ that it is made of, and is named by the last one
-SCRIPTS = common+settle+acquire common+extend common+settle+release common+raise \
+SCRIPTS = common+settle+acquire common+extend common+settle+release raise \
 	common+view+inspect common+settle+view+break common+scan common+view+look
 
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
@@ -56,14 +56,16 @@ $(BUILD)/%.o: src/%.c $(BUILD)/scripts.h | $(BUILD)
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# src/lua/*.lua as C strings, without their comments
+# src/lua/*.lua as C strings, without comments and most blanks: a server reads
+# 16 KiB at once, and acquire, raise and release should be among them
 $(BUILD)/scripts.h: $(wildcard src/lua/*.lua) Makefile | $(BUILD)
 	$(call say,LUA)
 	$(Q)for script in $(SCRIPTS); do \
 		echo "static const char $${script##*+}_lua[] ="; \
 		echo $$script.lua | sed -e 's|^|src/lua/|' -e 's|+|.lua src/lua/|g' | \
 		xargs cat | sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' \
-			-e 's/ -- .*//' -e 's/\\/\\\\/g' \
+			-e 's/ -- .*//' -e 's/ \(=\|==\|~=\|<\|>\|\.\.\) /\1/g' \
+			-e "/'/!s/, /,/g" -e 's/\\/\\\\/g' \
 			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/'; \
 		echo "	;"; \
 	done > $@.new && mv $@.new $@

@@ -83,12 +83,10 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 	    reply->value[1].number >= least &&
 	    reply->value[1].number <= FENCE_LARGEST) {
 		attempt_count(lock, i, reply->value[1].number);
-	} else if (answer == 0) {
+	} else if (answer == 0 && is_refusal(reply)) {
 		lock->vote[i] = VOTE_HELD;
 		log_step("%s: held by another",
 			 lock->quorum->servers[i].url.name);
-		if (!is_refusal(reply))
-			return;
 		*place = reply->value[4].number;
 		note_busy(hearing->busy, reply->value);
 		strlcpy(hearing->mark[i], reply->value[6].text,

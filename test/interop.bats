@@ -88,7 +88,7 @@ python() {
 		python acquire 50 10
 		[[ $said == got ]]
 		takes "run$i"
-		wait_until 'queued 1'
+		wait_until 'queued 1 0'
 		python release
 		[[ $said == ok ]]
 		wait_until "entered run$i"
@@ -109,7 +109,7 @@ python() {
 	python acquire 5
 	[[ $said == got ]]
 	takes waiter
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	python extend 60
 	[[ $said == ok ]]
 	(($(rcli 0 PTTL "$KEY") > 50000))
@@ -171,7 +171,7 @@ python() {
 	done
 	[[ $(rcli 0 GET "$KEY") == v ]]
 	takes waiter
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	rcli 0 DEL "$KEY"
 	wait_until 'entered waiter'
 	[[ $(rcli 0 SET "$KEY" v NX PX 50000) == '' ]]
@@ -296,7 +296,7 @@ redisson_unlock() {
 @test "Redisson: redlock -r waits for it, and has KEY as soon as it is given back" {
 	[[ $(redisson_lock 50000) == '' ]]
 	takes waiter -r
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	[[ $(redisson_unlock) == 1 ]]
 	wait_until 'entered waiter'
 	(($(redisson_lock 50000) > 0))

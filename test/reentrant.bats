@@ -109,7 +109,7 @@ outlives() {
 	token=$(sed 's/.* token=\([^ ]*\) .*/\1/' "$TMP/told.inner")
 	wait_until "counted 1 $token $all"
 	takes next
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	renewals 3
 	counted 1 "$token" 0
 	[[ $(noted) == +inner ]]
@@ -186,7 +186,7 @@ refused() {
 	use 1
 	for outer in -x -r -s; do
 		redlock run $outer "$KEY" "$REDLOCK" wait "$KEY"
-		expect 75 '' "redlock: $KEY: held by a run above this one, which waits for us: .*"
+		expect 75 "" "redlock: $KEY: held by a run above this one, which waits for us"
 	done
 }
 
@@ -216,10 +216,10 @@ refused() {
 		exec "$0" run -s "$KEY" true' "$REDLOCK"
 	wait_until 'holders 1 0'
 	takes writer
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	touch "$TMP/go"
 	finish outer
-	expect 75 '' "redlock: $KEY: held by a run above this one, which waits for us: .*"
+	expect 75 "" "redlock: $KEY: held by a run above this one, which waits for us: use -r .*"
 	wait_until 'entered writer'
 	ends writer
 	done_well writer

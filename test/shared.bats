@@ -108,11 +108,11 @@ many() {
 	takes reader -s
 	wait_until 'entered reader'
 	takes writer
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	redlock run -n -s "$KEY" touch "$TMP/ran"
 	expect 75 '' "redlock: $KEY: .*"
 	[[ ! -e $TMP/ran ]]
-	queued 1
+	queued 1 0
 	ends reader writer
 	done_well reader writer
 	[[ $(noted) == '+reader -reader +writer -writer' ]]
@@ -183,7 +183,7 @@ queued_or_in() {
 	for name in r1 r2 w1 r3 r4 w2 w3 r5; do
 		if [[ $name == r* ]]; then takes "$name" -s; else takes "$name"; fi
 		((++n))
-		wait_until "queued $n"
+		wait_until "queued $n 0"
 	done
 	ends first
 	wait_until 'entered r1 r2'

@@ -97,11 +97,11 @@ held_by() {
 	takes two -s
 	wait_until 'entered one two'
 	waits waiter
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	ends one
 	done_well one
 	is_running waiter
-	queued 1
+	queued 1 0
 	ends two
 	finish waiter
 	expect 0
@@ -118,7 +118,7 @@ held_by() {
 		takes holder -t 2s
 		wait_until 'entered holder'
 		waits waiter
-		wait_until 'queued 1'
+		wait_until 'queued 1 0'
 		kill -KILL "$(pid holder)"
 		finish waiter
 		expect 0
@@ -132,7 +132,7 @@ held_by() {
 	use 1
 	rcli 0 SET "$KEY" somebody
 	waits waiter
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	is_running waiter
 	rcli 0 DEL "$KEY"
 	finish waiter
@@ -234,9 +234,9 @@ line() {
 		names+=("w$i")
 		waits "w$i"
 	done
-	wait_until 'queued 8'
+	wait_until 'queued 8 0'
 	takes last
-	wait_until 'queued 9'
+	wait_until 'queued 9 0'
 	ends first
 	wait_until 'entered last'
 	done_well "${names[@]}" first
@@ -250,11 +250,11 @@ line() {
 	takes reader -s
 	wait_until 'entered reader'
 	takes writer
-	wait_until 'queued 1'
+	wait_until 'queued 1 0'
 	waits waiter
-	wait_until 'queued 2'
+	wait_until 'queued 2 0'
 	takes later -s
-	wait_until 'queued 3'
+	wait_until 'queued 3 0'
 	ends reader
 	wait_until 'entered writer'
 	is_running waiter

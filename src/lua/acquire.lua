@@ -27,35 +27,35 @@ if (in_use == kind and holds(token) > 0) or (wish.kept > 0 and fits(token, wish)
 end
 
 local place = -1
-if redis.call('exists', queue) == 0 and fits(token, wish) then
+if call('exists', queue) == 0 and fits(token, wish) then
   return {1, grant(token, wish, wish.ttl)}
-elseif wish.kept == 0 and (wait == '1' or redis.call('exists', queue) == 1) then
-  redis.call('zadd', queue, 'nx', now - waited, token)
-  redis.call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request,
+elseif wish.kept == 0 and (wait == '1' or call('exists', queue) == 1) then
+  call('zadd', queue, 'nx', now - waited, token)
+  call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request,
     string.format('%.0f', now)}, ' ') .. '\n' .. description)
-  redis.call('pexpire', queue, 60000)
-  redis.call('pexpire', wishes, 60000)
+  call('pexpire', queue, 60000)
+  call('pexpire', wishes, 60000)
   local fence = settle(token)
   if fence then
     return {1, fence}
   end
-  place = redis.call('zrank', queue, token) or -1
+  place = call('zrank', queue, token) or -1
 end
 if wait ~= '1' then
   leave_queue(token)
 end
 
-local left, holder = redis.call('pttl', key)
+local left, holder = call('pttl', key)
 in_use = kind_of_key()
 local mark = in_use == 'none' and '' or '*'
 if in_use == 'string' then
-  holder = redis.call('getrange', key, 0, 256)
+  holder = call('getrange', key, 0, 256)
   mark = holder:sub(1, 16)
-elseif in_use == 'hash' and redis.call('hlen', key) == 1 then
-  holder = redis.call('hkeys', key)[1]
+elseif in_use == 'hash' and call('hlen', key) == 1 then
+  holder = call('hkeys', key)[1]
   mark = holder:sub(1, 16)
 elseif in_use == 'zset' and permits_of_key() then
-  local first = redis.call('zrange', key, 0, 0, 'withscores')
+  local first = call('zrange', key, 0, 0, 'withscores')
   holder = first[1]
   if kind == 'zset' and left >= 0 then
     left = math.max(first[2] - now, 0)

@@ -13,12 +13,12 @@ for _, item in ipairs(items) do
 end
 local answer = total == 0 and 0 or found and 1 or -1
 if answer == 1 then
-  redis.call('del', key)
+  call('del', key)
   -- What is done stays done: nothing from here on may turn it into an error.
   pcall(forget_holders)
   if kind == 'hash' then
     local name = key:find('{', 1, true) and key or '{' .. key .. '}'
-    redis.pcall('publish', 'redisson_lock__channel:' .. name, '0')
+    try('publish', 'redisson_lock__channel:' .. name, '0')
   end
   pcall(settle)
 end

@@ -1,37 +1,38 @@
 -- In front of every script: its arguments, the clock, and who holds KEY.
 -- KEYS: KEY, its record, its queue, its wishes
 -- ARGV: database, token, and what the script adds
+local call, try = redis.call, redis.pcall
 local key, record, queue, wishes = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]
 if database ~= '0' then
-  redis.call('select', database)
+  call('select', database)
 end
-local time = redis.call('time')
+local time = call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- KEY's Redis type is the kind of its lock: string, hash (reentrant), zset (shared, permits).
 local function kind_of_key()
-  return redis.call('type', key).ok
+  return call('type', key).ok
 end
 
 -- N of -P, 0 for shared; nil where KEY is no sorted set of ours: it has an expiry and we know
 -- its first member.
 local function permits_of_key()
-  local permits = redis.pcall('hget', record, 'permits')
-  local first = type(permits) == 'string' and redis.pcall('zrange', key, 0, 0)[1]
-  return first and redis.call('hexists', record, 'holder:' .. first) == 1
-    and redis.call('pttl', key) >= 0 and tonumber(permits) or nil
+  local permits = try('hget', record, 'permits')
+  local first = type(permits) == 'string' and try('zrange', key, 0, 0)[1]
+  return first and call('hget', record, 'holder:' .. first)
+    and call('pttl', key) >= 0 and tonumber(permits) or nil
 end
 
 -- How often this token holds KEY.
 local function holds(who)
   local kind = kind_of_key()
   if kind == 'string' then
-    return redis.call('getrange', key, 0, 256) == who and 1 or 0
+    return call('getrange', key, 0, 256) == who and 1 or 0
   elseif kind == 'hash' then
-    return tonumber(redis.call('hget', key, who) or 0) or 0
+    return tonumber(call('hget', key, who) or 0) or 0
   elseif kind == 'zset' and permits_of_key() then
-    return (tonumber(redis.call('zscore', key, who) or 0) or 0) > now and 1 or 0
+    return (tonumber(call('zscore', key, who) or 0) or 0) > now and 1 or 0
   end
   return 0
 end
@@ -39,23 +40,23 @@ end
 -- Holders of a sorted set end one by one, by this server's clock.
 local function drop_expired()
   if kind_of_key() == 'zset' and permits_of_key() then
-    for _, who in ipairs(redis.call('zrangebyscore', key, '-inf', now)) do
-      redis.call('zrem', key, who)
-      redis.pcall('hdel', record, 'holder:' .. who)
+    for _, who in ipairs(call('zrangebyscore', key, '-inf', now)) do
+      call('zrem', key, who)
+      try('hdel', record, 'holder:' .. who)
     end
   end
 end
 
 -- A lease never ends sooner for a holder that shares KEY with others.
 local function prolong(lease)
-  if redis.call('pttl', key) < lease then
-    redis.call('pexpire', key, lease)
+  if call('pttl', key) < lease then
+    call('pexpire', key, lease)
   end
 end
 
 -- What a holder wrote about itself, and for how long it has held KEY (ms, -1 unknown).
 local function describe(who)
-  local text = who and redis.pcall('hget', record, 'holder:' .. who)
+  local text = who and try('hget', record, 'holder:' .. who)
   text = type(text) == 'string' and text:sub(1, 1024) or ''
   local since = tonumber(text:match('^since=(%d+)'))
   return text, since and math.max(now - since, 0) or -1

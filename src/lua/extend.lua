@@ -9,16 +9,16 @@ elseif holds(token) == 0 then
   return {kind == 'zset' and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
 if kind == 'string' then
-  redis.call('pexpire', key, ttl)
+  call('pexpire', key, ttl)
 else
   if kind == 'zset' then
-    redis.call('zadd', key, 'xx', now + ttl, token)
-  elseif hold ~= '-' and redis.pcall('hset', record, 'hold:' .. hold, 1) == 1 then
-    redis.call('hincrby', key, token, 1) -- this server has lost count of it
+    call('zadd', key, 'xx', now + ttl, token)
+  elseif hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1 then
+    call('hincrby', key, token, 1) -- this server has lost count of it
   end
   prolong(ttl)
 end
-redis.pcall('pexpire', record, ttl + 604800000)
-local fence = redis.pcall('hget', record, 'fence')
+try('pexpire', record, ttl + 604800000)
+local fence = try('hget', record, 'fence')
 return {1, type(fence) == 'string' and tonumber(fence) or 0, (describe(token)),
   kind == 'zset' and permits_of_key() or 0}

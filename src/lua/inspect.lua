@@ -5,7 +5,7 @@
 local items, total = {}
 if token ~= '' then
   local held = holds(token)
-  items = held > 0 and {show_holder(token, redis.call('pttl', key), held)}
+  items = held > 0 and {show_holder(token, call('pttl', key), held)}
   total = math.min(held, 1)
 else
   items, total = holders(tonumber(ARGV[3]), 60)
@@ -13,9 +13,9 @@ end
 
 -- "mark waited kind permits", and the description below
 local function waiters(from)
-  local page, shown = redis.pcall('zrange', queue, from, from + 59, 'withscores'), {}
+  local page, shown = try('zrange', queue, from, from + 59, 'withscores'), {}
   for i = 1, page.err and 0 or #page, 2 do
-    local wish = redis.pcall('hget', wishes, page[i])
+    local wish = try('hget', wishes, page[i])
     local kind, permits, text =
       (type(wish) == 'string' and wish or ''):match('^%d+ (%l+) (%d+) [^\n]*\n(.*)$')
     local waited = math.max(math.min(now - tonumber(page[i + 1]), 2^53), 0)
@@ -27,8 +27,8 @@ local function waiters(from)
   return shown
 end
 
-local fence = redis.pcall('hget', record, 'fence')
-local waiting = redis.pcall('zcard', queue)
+local fence = try('hget', record, 'fence')
+local waiting = try('zcard', queue)
 return {not total and -1 or total > 0 and 1 or 0, kind_of_key(), permits_of_key() or -1,
   type(fence) == 'string' and tonumber(fence) or 0, total or 0,
   type(waiting) == 'number' and waiting or 0, items or {}, waiters(tonumber(ARGV[4]))}

@@ -10,18 +10,18 @@ local permits = kind == 'zset' and permits_of_key() or 0
 -- Any hold of the token's, one of `acquire` first, and the same on every server; a request that
 -- arrives twice counts once.
 local function pick_hold()
-  if redis.pcall('hget', record, 'last:' .. token) == hold then
+  if try('hget', record, 'last:' .. token) == hold then
     return hold
   end
-  redis.pcall('hset', record, 'last:' .. token, hold)
-  local fields = redis.pcall('hkeys', record)
+  try('hset', record, 'last:' .. token, hold)
+  local fields = try('hkeys', record)
   local holds_known = {}
   for _, field in ipairs(fields.err and {} or fields) do
     holds_known[#holds_known + 1] = field:match('^hold:(.*)')
   end
   table.sort(holds_known)
   if not holds_known[1] then
-    redis.pcall('hset', record, 'hold:' .. hold, 1)
+    try('hset', record, 'hold:' .. hold, 1)
   end
   return holds_known[1] or hold
 end
@@ -29,12 +29,12 @@ end
 -- KEY stays with its owner for so long, as nobody's.
 local function let_linger()
   if kind == 'zset' then
-    redis.call('zadd', key, 'xx', now + linger, token)
+    call('zadd', key, 'xx', now + linger, token)
     prolong(linger)
   else
-    redis.call('pexpire', key, linger)
+    call('pexpire', key, linger)
   end
-  local head = redis.pcall('zrange', queue, 0, 0)
+  local head = try('zrange', queue, 0, 0)
   if not head.err and head[1] then
     tell(head[1], 0, 0, linger, '-')
   end
@@ -49,10 +49,10 @@ if held > 0 then
   else
     remove(token, hold)
   end
-  redis.pcall('pexpire', record, linger + 604800000)
+  try('pexpire', record, linger + 604800000)
   if kind == 'hash' then
     local name = key:find('{', 1, true) and key or '{' .. key .. '}'
-    redis.pcall('publish', 'redisson_lock__channel:' .. name, '0')
+    try('publish', 'redisson_lock__channel:' .. name, '0')
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.

@@ -4,7 +4,7 @@
 local cursor, pattern = ARGV[3], ARGV[4]
 local looked, names = 0, {}
 repeat
-  local page = redis.call('scan', cursor, 'match', pattern, 'count', 250)
+  local page = call('scan', cursor, 'match', pattern, 'count', 250)
   cursor = page[1]
   looked = looked + 250
   for _, name in ipairs(page[2]) do

@@ -2,7 +2,7 @@
 
 -- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
 local function read_wish(who)
-  local text = redis.call('hget', wishes, who)
+  local text = call('hget', wishes, who)
   local ttl, kind, permits, clock, hold, request, seen, description =
     (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?(%d*)\n(.*)$')
   return ttl and {ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
@@ -11,8 +11,8 @@ local function read_wish(who)
 end
 
 local function leave_queue(who)
-  redis.call('zrem', queue, who)
-  redis.call('hdel', wishes, who)
+  call('zrem', queue, who)
+  call('hdel', wishes, who)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
@@ -24,15 +24,15 @@ local function fits(who, wish)
   elseif kind ~= wish.kind then
     return false
   elseif kind == 'hash' then
-    return redis.call('hexists', key, who) == 1
+    return call('hexists', key, who) == 1
   end
   return kind == 'zset' and permits_of_key() == wish.permits
-    and (wish.permits == 0 or redis.call('zcard', key) < wish.permits)
+    and (wish.permits == 0 or call('zcard', key) < wish.permits)
 end
 
 -- A fence is a whole number that a double can hold: past it counting would stand still.
 local function stored_fence()
-  local fence = tonumber(redis.call('hget', record, 'fence') or 0)
+  local fence = tonumber(call('hget', record, 'fence') or 0)
   return fence and fence >= 0 and fence < 2^53 - 1 and fence % 1 == 0 and fence
 end
 
@@ -48,9 +48,9 @@ end
 
 -- Nobody holds KEY: what the record says of holders is about the dead.
 local function forget_holders()
-  for _, field in ipairs(redis.call('hkeys', record)) do
+  for _, field in ipairs(call('hkeys', record)) do
     if field ~= 'fence' then
-      redis.call('hdel', record, field)
+      call('hdel', record, field)
     end
   end
 end
@@ -69,19 +69,19 @@ local function grant(who, wish, lease)
   if not text:find('^since=') then
     text = string.format('since=%.0f\n', now) .. text
   end
-  redis.call('hset', record, 'fence', string.format('%.0f', fence))
+  call('hset', record, 'fence', string.format('%.0f', fence))
   if not again or wish.kind ~= 'hash' then
-    redis.call('hset', record, 'holder:' .. who, text)
+    call('hset', record, 'holder:' .. who, text)
   end
-  redis.call('pexpire', record, lease + 604800000)
+  call('pexpire', record, lease + 604800000)
   if wish.kind == 'string' then
-    redis.call('set', key, who, 'px', lease)
+    call('set', key, who, 'px', lease)
     return fence
   elseif wish.kind == 'zset' then
-    redis.call('hset', record, 'permits', wish.permits)
-    redis.call('zadd', key, now + lease, who)
-  elseif redis.call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
-    redis.call('hincrby', key, who, 1)
+    call('hset', record, 'permits', wish.permits)
+    call('zadd', key, now + lease, who)
+  elseif call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
+    call('hincrby', key, who, 1)
   end
   prolong(lease)
   return fence
@@ -91,29 +91,29 @@ end
 local function remove(who, hold)
   local kind = kind_of_key()
   if kind == 'string' then
-    redis.call('del', key)
+    call('del', key)
   elseif kind == 'zset' then
-    redis.call('zrem', key, who)
-    if redis.call('exists', key) == 0 then
-      redis.pcall('hdel', record, 'permits')
+    call('zrem', key, who)
+    if call('exists', key) == 0 then
+      try('hdel', record, 'permits')
     end
-  elseif redis.pcall('hdel', record, 'hold:' .. hold) == 0 then
+  elseif try('hdel', record, 'hold:' .. hold) == 0 then
     return -- counted out already
-  elseif redis.call('hincrby', key, who, -1) > 0 then
+  elseif call('hincrby', key, who, -1) > 0 then
     return
   else
-    redis.call('hdel', key, who)
+    call('hdel', key, who)
   end
-  redis.pcall('hdel', record, 'holder:' .. who)
+  try('hdel', record, 'holder:' .. who)
 end
 
 local function tell(who, ...)
-  return redis.pcall('publish', record .. ':' .. who, table.concat({...}, ' '))
+  return try('publish', record .. ':' .. who, table.concat({...}, ' '))
 end
 
 -- Who keeps others waiting must be there: it listens, and has asked within two heartbeats.
 local function is_away(who, wish)
-  local heard = redis.pcall('pubsub', 'numsub', record .. ':' .. who)
+  local heard = try('pubsub', 'numsub', record .. ':' .. who)
   return heard[2] == 0 or now - wish.seen > 10000
 end
 
@@ -138,7 +138,7 @@ end
 local function settle(caller)
   local passed = 0
   while true do
-    local head = redis.call('zrange', queue, passed, passed)[1]
+    local head = call('zrange', queue, passed, passed)[1]
     local wish = head and read_wish(head)
     if not head then
       return

@@ -15,17 +15,17 @@ end
 
 -- returns who holds KEY, without the first `from`, and how many do in all; nil: KEY is no lock
 local function holders(from, most)
-  local kind, left, items = kind_of_key(), redis.call('pttl', key), {}
+  local kind, left, items = kind_of_key(), call('pttl', key), {}
   if kind == 'none' then
     return items, 0
   elseif kind == 'string' then
     if from == 0 then
-      add(items, show_holder(redis.call('getrange', key, 0, 256), left, 1))
+      add(items, show_holder(call('getrange', key, 0, 256), left, 1))
     end
     return items, 1
   elseif kind == 'hash' then
-    local total = redis.call('hlen', key)
-    local fields = from == 0 and total <= 60 and redis.call('hgetall', key) or {}
+    local total = call('hlen', key)
+    local fields = from == 0 and total <= 60 and call('hgetall', key) or {}
     for i = 1, #fields, 2 do
       local count = tonumber(fields[i + 1]) or 1
       if not add(items, show_holder(fields[i], left, count >= 1 and count < 2^53 and count or 1)) then
@@ -35,13 +35,13 @@ local function holders(from, most)
     return items, total
   elseif kind == 'zset' and permits_of_key() then
     local after = string.format('(%.0f', now)
-    local page = redis.call('zrangebyscore', key, after, '+inf', 'withscores', 'limit', from, most)
+    local page = call('zrangebyscore', key, after, '+inf', 'withscores', 'limit', from, most)
     for i = 1, #page, 2 do
       local ends = math.min(tonumber(page[i + 1]), 2^53)
       if not add(items, show_holder(page[i], ends - now, 1)) then
         break
       end
     end
-    return items, redis.call('zcount', key, after, '+inf')
+    return items, call('zcount', key, after, '+inf')
   end
 end

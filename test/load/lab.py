@@ -1,6 +1,7 @@
 """What bench and stress share: redis-servers of their own, delays in front of
 them, many processes, and what the witness (mark.c) has written."""
 import atexit
+import json
 import os
 import re
 import shutil
@@ -227,6 +228,46 @@ class Crowd:
             return []
         with open(self.errors, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()
+
+
+class Onlooker:
+    """Looks at a lock with `status` and `list` while others are at it: whatever
+    happens to it, what they print is well-formed and shows no more holders
+    than there may be."""
+
+    def __init__(self, crowd, key, most):
+        self.environment, self.key, self.most = crowd.environment, key, most
+        self.over = threading.Event()
+        self.looks, self.wrong = 0, []
+        self.thread = threading.Thread(target=self.look_on, daemon=True)
+        self.thread.start()
+
+    def end(self):
+        self.over.set()
+        self.thread.join()
+
+    def look_on(self):
+        while not self.over.wait(0.05):
+            for line in self.ask("status", self.key):
+                self.judge(line, json.loads(line)["holders"])
+            for line in self.ask("list"):
+                holders = json.loads(line)["holders"]
+                self.judge(line, [{"partial": False}] * holders)
+
+    def ask(self, *arguments):
+        self.looks += 1
+        done = subprocess.run(
+            [REDLOCK, arguments[0], "--format", "json", *arguments[1:]],
+            env=self.environment, stdin=subprocess.DEVNULL, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        if done.returncode not in (0, 69):
+            self.wrong.append(f"{arguments} ended with {done.returncode}")
+        return done.stdout.splitlines()
+
+    def judge(self, line, holders):
+        limit = 10**9 if json.loads(line)["kind"] == "shared" else self.most
+        if sum(not holder["partial"] for holder in holders) > limit:
+            self.wrong.append(line)
 
 
 class Mark:
