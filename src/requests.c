@@ -118,12 +118,22 @@ static void take_refusal(struct requests *requests, size_t i,
 	plan_next(requests, i, reply->value);
 }
 
+static void try_later(struct standing *at)
+{
+	at->pause = at->pause == 0 ? OUTAGE_FIRST
+				   : least(2 * at->pause, OUTAGE_LONGEST);
+	at->due = deadline_in(at->pause);
+}
+
 void requests_give_back(struct requests *requests, size_t i)
 {
 	struct standing *at = &requests->at[i];
 
 	log_step("%s: others hold it elsewhere, given back",
 		 requests->lock->quorum->servers[i].url.name);
+	/* one answer of two would not tell which it is */
+	requests->lock->barred[i] =
+		quorum_is_waiting(requests->lock->quorum, i);
 	script_release(requests->lock, i, 0);
 	requests->lock->vote[i] = VOTE_PENDING;
 	at->giving_back = true;
@@ -175,31 +185,25 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	attempt_read(&hearing, i, reply, &at->place);
+	if (reply == NULL || lock->vote[i] == VOTE_FAILED) {
+		try_later(at);
+		return;
+	}
 	if (overtaken && lock->vote[i] == VOTE_HELD) {
 		lock->vote[i] = VOTE_YES;
 		return;
 	}
-	switch (lock->vote[i]) {
-	case VOTE_YES:
-	case VOTE_QUARANTINED:
-		at->oldest = at->sent + 1;
-		at->valid = lock_validity(lock, sent_at);
-		at->pause = 0;
-		break;
-	case VOTE_HELD: /* so there is a reply, of the right shape */
-		take_refusal(requests, i, reply); /* NOLINT */
-		if (seen.known || !requests->busy->known)
-			*requests->busy = seen;
-		break;
-	default:
-		at->pause = at->pause == 0
-				    ? OUTAGE_FIRST
-				    : least(2 * at->pause, OUTAGE_LONGEST);
-		at->due = deadline_in(at->pause);
-		return;
-	}
 	if (took > requests->slowest)
 		requests->slowest = took;
+	if (lock->vote[i] == VOTE_HELD) {
+		take_refusal(requests, i, reply);
+		if (seen.known || !requests->busy->known)
+			*requests->busy = seen;
+		return;
+	}
+	at->oldest = at->sent + 1;
+	at->valid = lock_validity(lock, sent_at);
+	at->pause = 0;
 }
 
 void requests_opened(void *context, size_t i)
