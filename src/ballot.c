@@ -97,6 +97,13 @@ bool ballot_decided(void *context)
 	return ballot_said_no(hearing) || !has_no(hearing, still_out);
 }
 
+bool ballot_is_complete(void *context)
+{
+	const struct lock *lock = ((struct hearing *)context)->lock;
+
+	return lock->alias || ballot_count(lock, VOTE_PENDING) == 0;
+}
+
 /* Two of the URLs are one server: a quorum of aliases is none. */
 static bool is_alias(struct lock *lock, size_t i)
 {

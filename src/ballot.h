@@ -40,6 +40,9 @@ bool ballot_is_split(const struct hearing *hearing);
  * hearing. */
 bool ballot_decided(void *hearing);
 
+/* Whether nothing is out any more; for a struct judge, of a struct hearing. */
+bool ballot_is_complete(void *hearing);
+
 /*
  * The first number of a script's answer, from least to 1. False where there is
  * none: the server's vote is VOTE_FAILED then and its why is set; also where

@@ -10,6 +10,8 @@
 #include "log.h"
 #include "script.h"
 
+#define LAST_ANSWERS 50 /* ms */
+
 int64_t lock_drift(int64_t ttl)
 {
 	return ttl / 100 + 2;
@@ -59,6 +61,22 @@ static void note_permits(struct lock *lock, const struct reply *reply,
 
 	if (permits > lock->quorum->permits && permits <= PERMITS_MOST)
 		lock->quorum->permits = permits;
+}
+
+/*
+ * Whether the token holds nothing, for certain. Of two URLs that are one server
+ * the second release finds nothing either: which it is only the others' answers
+ * tell, so those that are on their way are heard.
+ */
+static bool is_not_held(struct hearing *hearing, struct judge *judge)
+{
+	struct lock *lock = hearing->lock;
+
+	if (lock->alias || !ballot_said_no(hearing))
+		return false;
+	judge->certain = ballot_is_complete;
+	quorum_gather(lock->quorum, deadline_in(LAST_ANSWERS), judge);
+	return !lock->alias && !ballot_has_quorum(lock);
 }
 
 /* --- extend ------------------------------------------------------------- */
@@ -125,7 +143,7 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 		lock->renewed = true;
 		return LOCK_OK;
 	}
-	if (!lock->alias && ballot_said_no(&hearing)) {
+	if (is_not_held(&hearing, &judge)) {
 		ballot_explain_loss(lock, error);
 		return LOCK_NOT_HELD;
 	}
@@ -195,7 +213,7 @@ enum lock_result lock_release(struct lock *lock, int64_t linger,
 		return LOCK_INTERRUPTED;
 	if (ballot_has_quorum(lock) && !lock->alias)
 		return LOCK_OK;
-	if (!lock->alias && ballot_said_no(&hearing)) {
+	if (is_not_held(&hearing, &judge)) {
 		ballot_explain_loss(lock, error);
 		return LOCK_NOT_HELD;
 	}

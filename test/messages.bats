@@ -288,17 +288,15 @@ forge() {
 	held_by_run h
 	holder=$(rcli 0 GET "$KEY")
 	line_up a -t 30s
-	for i in {1..5}; do
-		publish "$(request_number) 4000000000000 10000 -"
-		wait_until 'queued 1 && listening 1 && [[ $(request_number) ]]'
-	done
-	is_still_waiting a
+	publish "$(request_number) 4000000000000 10000 -"
+	wait_until 'queued 0 0 && queued 1 1 2' # it is given back
+	is_running a
 	is_beating "$TMP/stamps"
 	touch "$TMP/h.end"
 	all_end_well h a
 	ran h a
 	assert_exclusive "$TMP/stamps" 2
-	no_trace
+	wait_until no_trace
 }
 
 # ---------------------------------------------------------------- validity

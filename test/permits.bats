@@ -29,7 +29,7 @@ never_more() {
 			"$REDLOCK" run -q --quarantine 0 -P "$1" -t 2s -k 100ms "$2" "$STAMP" -p "$1" -d $((RANDOM % 60)) "$3"
 		done' - "$permits" "$KEY" "$TMP/stamps" "$TMP/stop"
 	done
-	end=$(($(now_ms) + 6000))
+	end=$(($(now_ms) + 3000))
 	while (($(now_ms) < end)); do
 		sleep 0.1
 		pick_victim "contender$((RANDOM % 12 + 1))"

@@ -2,8 +2,12 @@
 
     hostile.py SOCKET CASE
 
-listens on a Unix socket, and treats every connection as CASE says. The names
-of all cases, with the exit status that they are worth: hostile.py --list
+listens on a Unix socket, and treats every connection as CASE says.
+
+    hostile.py DIRECTORY
+
+does so for every case, each on a socket of its own there, which
+DIRECTORY/list names with the exit status that the case is worth.
 """
 
 import os
@@ -167,19 +171,28 @@ def serve(connection, treat):
     connection.close()
 
 
-def main(path, case):
+def listen(path, treat):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path + ".new")
     listener.listen()
     os.rename(path + ".new", path)
     while True:
         connection, _ = listener.accept()
-        threading.Thread(target=serve, args=(connection, CASES[case][1]),
+        threading.Thread(target=serve, args=(connection, treat),
                          daemon=True).start()
 
 
-if sys.argv[1] == "--list":
-    for name, (status, _) in CASES.items():
-        print(status, name)
+def listen_to_all(directory):
+    """Each case on a socket of its own; "list" says which: STATUS SOCKET NAME."""
+    with open(directory + "/list.new", "w", encoding="ascii") as cases:
+        for number, (name, (status, treat)) in enumerate(CASES.items()):
+            path = f"{directory}/{number}.sock"
+            threading.Thread(target=listen, args=(path, treat)).start()
+            print(status, path, name, file=cases)
+    os.rename(directory + "/list.new", directory + "/list")
+
+
+if sys.argv[2:]:
+    listen(sys.argv[1], CASES[sys.argv[2]][1])
 else:
-    main(*sys.argv[1:])
+    listen_to_all(sys.argv[1])
