@@ -136,6 +136,7 @@ int lock_break(struct view *view, const char *mark, struct error *error)
 	struct lock *lock = &view->lock;
 
 	view_forget(view);
+	token_make(lock->token); /* names this request */
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		script_break(lock, i, mark);

@@ -47,7 +47,7 @@ static void tidy(struct queue *queue)
 	struct lock *lock = queue->lock;
 
 	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if (lock->vote[i] == VOTE_YES ||
+		if (lock->vote[i] == VOTE_YES || lock->barred[i] ||
 		    queue->requests.at[i].sent == 0)
 			continue;
 		if (lock->kind == KIND_NONE)

@@ -1,6 +1,10 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
+-- A request that arrives twice evicts nobody twice: the token is drawn for this one.
 -- ARGV: the mark of a holder that must still be one ('': whoever it is)
 -- returns {1 taken away, 0 nobody's, -1 others hold it by now; then as inspect does}
+if try('hget', record, 'broken') == token then
+  return {1, 'none', -1, 0, 0, 0, {}, {}}
+end
 drop_expired()
 local kind, permits = kind_of_key(), permits_of_key()
 local items, total = holders(0, 1000)
@@ -21,6 +25,8 @@ if answer == 1 then
     try('publish', 'redisson_lock__channel:' .. name, '0')
   end
   pcall(settle)
+  try('hset', record, 'broken', token)
+  try('pexpire', record, 604800000)
 end
 while #items > 60 do
   table.remove(items)

@@ -49,7 +49,7 @@ end
 -- Nobody holds KEY: what the record says of holders is about the dead.
 local function forget_holders()
   for _, field in ipairs(call('hkeys', record)) do
-    if field ~= 'fence' then
+    if field ~= 'fence' and field ~= 'broken' then
       call('hdel', record, field)
     end
   end
