@@ -61,18 +61,33 @@ static bool may_ask(const struct requests *requests, size_t i)
 	       !quorum_is_waiting(requests->lock->quorum, i);
 }
 
+static struct deadline end_of_round(const struct requests *requests, size_t i)
+{
+	return deadline_at(last_sent(requests, i) +
+			   requests->lock->quorum->timeout);
+}
+
+/* When it is taken for dead that no answer has come yet. */
+static struct deadline end_of_hope(const struct requests *requests, size_t i)
+{
+	return deadline_at(last_sent(requests, i) +
+			   requests->lock->quorum->timeout +
+			   2 * heartbeat(requests->lock));
+}
+
 /* One that listens, but does not answer for long: a connection that has died
  * without a word. Whatever is still on it is for a token that others never
  * have. */
 static void abandon_dead(struct requests *requests, size_t i)
 {
-	struct quorum *quorum = requests->lock->quorum;
-	int64_t long_ago = quorum->timeout + 2 * heartbeat(requests->lock);
-
-	if (quorum_is_waiting(quorum, i) &&
-	    mailbox_is_open(requests->mailbox, i) &&
-	    clock_ms() - last_sent(requests, i) > long_ago)
-		quorum_abandon(quorum, i);
+	if (!quorum_is_waiting(requests->lock->quorum, i) ||
+	    !mailbox_is_open(requests->mailbox, i) ||
+	    !deadline_passed(end_of_hope(requests, i)))
+		return;
+	quorum_abandon(requests->lock->quorum, i);
+	if (requests->at[i].giving_back)
+		requests->lock->barred[i] = true;
+	requests->at[i].giving_back = false;
 }
 
 void requests_ask_due(struct requests *requests)
@@ -360,21 +375,27 @@ void requests_blame_silent(struct requests *requests)
 	}
 }
 
-struct deadline requests_next(const struct requests *requests)
+/* When there is something to do for a server that has not granted it. */
+static struct deadline next_of(const struct requests *requests, size_t i)
 {
 	const struct lock *lock = requests->lock;
+
+	if (may_ask(requests, i))
+		return requests->at[i].due;
+	if (!quorum_is_waiting(lock->quorum, i))
+		return deadline_never();
+	if (lock->vote[i] != VOTE_FAILED)
+		return end_of_round(requests, i);
+	return mailbox_is_open(requests->mailbox, i) ? end_of_hope(requests, i)
+						     : deadline_never();
+}
+
+struct deadline requests_next(const struct requests *requests)
+{
 	struct deadline wake = deadline_never();
 
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if (lock->vote[i] == VOTE_YES)
-			continue;
-		if (may_ask(requests, i))
-			wake = deadline_earlier(wake, requests->at[i].due);
-		else if (quorum_is_waiting(lock->quorum, i) &&
-			 lock->vote[i] != VOTE_FAILED)
-			wake = deadline_earlier(
-				wake, deadline_at(last_sent(requests, i) +
-						  lock->quorum->timeout));
-	}
+	for (size_t i = 0; i < requests->lock->quorum->count; i++)
+		if (requests->lock->vote[i] != VOTE_YES)
+			wake = deadline_earlier(wake, next_of(requests, i));
 	return wake;
 }

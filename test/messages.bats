@@ -504,3 +504,16 @@ asked_twice() {
 	assert_exclusive "$TMP/stamps" 5
 	wait_until no_trace
 }
+
+@test "a waiter whose requests are answered no more makes them on another connection" {
+	behind_proxies 1
+	take
+	line_up a -t 3s --timeout 300ms -S "$PROXIED"
+	proxy_ears 0 drop
+	proxy 0 'mute 1'
+	wait_until '[[ -s $TMP/a.err ]]'
+	give_back
+	finish a
+	expect 0 '' "redlock: $KEY: still waiting: $(proxy_url 0): no answer within .*"
+	wait_until no_trace
+}

@@ -720,3 +720,64 @@ requests_in() {
 	give_back
 	all_end_well a
 }
+
+# ---------------------------------------------------------------- servers that know less
+
+# calls I: how many scripts server I has run.
+calls() {
+	rcli "$1" INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p'
+}
+
+@test "a server that has lost KEY is left to its holder, and the waiters keep their places elsewhere" {
+	local before after
+	servers_start 3
+	take
+	line_up a -v
+	line_up b
+	rcli 2 DEL "$KEY"
+	rcli 2 CLIENT KILL TYPE pubsub
+	wait_until '[[ $(<"$TMP/a.err") == *"given back"* ]]'
+	wait_until 'queued 0 2 && key_free 2'
+	queued 2 0 1
+	before=$(calls 0)
+	after=$(($(now_ms) + 3000))
+	wait_until "((\$(now_ms) > $after)) || ! queued 2 0 1"
+	# a heartbeat each, perhaps, and what asks here
+	(($(calls 0) - before <= 4)) && queued 2 0 1
+	give_back
+	finish a
+	[[ $status == 0 && $stderr != *'split vote'* ]]
+	finish b
+	expect 0
+	ran a b
+	wait_until no_trace
+}
+
+@test "a release that reaches some servers late costs nobody its place" {
+	local i holder
+	servers_start 3
+	proxies_start
+	for i in 1 2 3; do
+		rm -f "$TMP/order"
+		holder=h$i
+		touch "$TMP/$holder.stay"
+		wait_turn "$holder" -S "$(proxy_urls)"
+		wait_until '[[ -s $TMP/order ]]'
+		LINE=0
+		line_up "a$i" -v
+		line_up "b$i" -v
+		proxy 1 'delay 300'
+		proxy 2 'delay 300'
+		touch "$TMP/$holder.end"
+		finish "a$i"
+		[[ $status == 0 && $stderr != *'split vote'* ]]
+		finish "b$i"
+		[[ $status == 0 ]]
+		finish "$holder"
+		ran "$holder" "a$i" "b$i"
+		proxy 1 pass
+		proxy 2 pass
+		wait_until no_trace
+	done
+	assert_exclusive "$TMP/stamps" 9
+}
