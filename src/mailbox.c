@@ -85,9 +85,9 @@ bool mailbox_is_open(const struct mailbox *mailbox, size_t i)
 
 const char *mailbox_failure(const struct mailbox *mailbox, size_t i)
 {
-	if (mailbox->ear[i].state == EAR_OPEN || mailbox->ear[i].failures == 0)
-		return NULL;
-	return mailbox->ears[i].why;
+	const char *why = mailbox->ears[i].why; /* none while it is asked */
+
+	return mailbox->ear[i].state != EAR_OPEN && *why != '\0' ? why : NULL;
 }
 
 size_t mailbox_refused(const struct mailbox *mailbox, const char **name,

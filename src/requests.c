@@ -354,18 +354,17 @@ void requests_drop_late(struct requests *requests)
 void requests_blame_silent(struct requests *requests)
 {
 	struct quorum *quorum = requests->lock->quorum;
-	int64_t now = clock_ms();
 
 	for (size_t i = 0; i < quorum->count; i++) {
 		struct server *server = &quorum->servers[i];
 		const char *why = mailbox_failure(requests->mailbox, i);
-		int64_t waited = now - last_sent(requests, i);
 
 		if (quorum_is_waiting(quorum, i)) {
-			if (waited < quorum->timeout ||
-			    requests->lock->vote[i] == VOTE_YES)
+			if (requests->lock->vote[i] == VOTE_YES ||
+			    !deadline_passed(end_of_round(requests, i)))
 				continue;
-			server_blame_silence(server, waited);
+			server_blame_silence(
+				server, clock_ms() - last_sent(requests, i));
 			requests->lock->vote[i] = VOTE_FAILED;
 		} else if (why != NULL &&
 			   requests->lock->vote[i] == VOTE_PENDING) {
