@@ -433,3 +433,29 @@ contend() {
 	done_well one two
 	wait_until 'nothing_left 0 1 2'
 }
+
+@test "a writer that was killed as it waited does not keep readers out" {
+	use 1
+	redlock acquire -s -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	spawn writer "$REDLOCK" run "$KEY" true
+	wait_until 'queued 1 0'
+	redlock run -n -s "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*"
+	kill -KILL "$(pid writer)"
+	wait_until '[[ ! $(rcli 0 PUBSUB CHANNELS "$(record):*") ]]'
+	redlock run -n -s "$KEY" true
+	expect 0
+	queued 0 0
+}
+
+@test "a wait that is first in the queue does not keep readers out" {
+	use 1
+	redlock acquire -s -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	spawn waits "$REDLOCK" wait "$KEY"
+	wait_until 'queued 1 0'
+	redlock run -n -s "$KEY" true
+	expect 0
+	is_running waits && queued 1 0
+}
