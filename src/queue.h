@@ -1,9 +1,9 @@
 /*
  * Waiting for a lock in the servers' queues (redlock-protocol(7), Waiting).
  *
- *	queue_init(&queue, &lock, &listeners...);
+ *	queue_init(&queue, &lock, &busy);
  *	do
- *		result = queue_wait(&queue, until, &busy, &error);
+ *		result = queue_wait(&queue, until, &error);
  *	while (result == LOCK_AGAIN, after a pause)
  *	queue_release(&queue);
  *
@@ -17,9 +17,12 @@
  *    not from when it came: the server can only have granted it later.
  *  - A message that answers a request which has had a later answer already is
  *    stale: that grant has been seen or has ended. So is one that comes twice.
- *  - Whatever is taken back is never asked for again under the same token, so
+ *  - Whatever is taken back is not asked for again under the same token, so
  *    a message for it is for a channel that nobody listens to, and a release
- *    that is late finds nothing of ours.
+ *    that is late finds nothing of ours. The one exception is what a single
+ *    server alone had granted (below): there the release must have been
+ *    answered, on a connection that had not broken, before it is asked again;
+ *    else that server never gets the token again (lock->barred).
  *  - Votes whose time is over do not count. With less than half of the lease
  *    left, or less than lock->room, the lock is confirmed by a round of its own
  *    before anybody relies on it.
@@ -63,6 +66,7 @@ struct queue {
 	int64_t shown; /* for show: the place that the title names */
 };
 
+/* busy tells who holds KEY, from the last refusal; it must outlive the queue. */
 void queue_init(struct queue *queue, struct lock *lock, struct busy *busy);
 void queue_release(struct queue *queue);
 

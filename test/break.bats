@@ -6,16 +6,6 @@ load helper
 load cli
 load inspect
 
-setup_file() {
-	servers_start 3
-}
-
-setup() {
-	KEY=key-$BATS_SUITE_TEST_NUMBER
-	TMP=$BATS_TEST_TMPDIR
-	export LC_ALL=C.UTF-8
-}
-
 # held_everywhere: by web3, on every server.
 held_everywhere() {
 	local i

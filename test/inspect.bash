@@ -1,7 +1,17 @@
 # shellcheck shell=bash
 # Locks made by hand, as other programs' and other hosts' would be; load it behind helper.bash.
-
 # shellcheck disable=SC2034,SC2154 # for the tests; helper.bash sets it
+
+# For all of a file: three servers, and a locale in which what is not ASCII is shown.
+setup_file() {
+	servers_start 3
+}
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	export LC_ALL=C.UTF-8
+}
 
 # date_ms: the servers' clock.
 date_ms() {

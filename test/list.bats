@@ -6,16 +6,6 @@ load helper
 load cli
 load inspect
 
-setup_file() {
-	servers_start 3
-}
-
-setup() {
-	KEY=key-$BATS_SUITE_TEST_NUMBER
-	TMP=$BATS_TEST_TMPDIR
-	export LC_ALL=C.UTF-8
-}
-
 # held KEY [KIND]: as list tells what hold_exclusive and the others make
 held() {
 	echo "$1: ${2-exclusive}, held by web3 pid 812 'backup.sh' for 4h0[0-9]m, 9h5[0-9]m left"

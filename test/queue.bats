@@ -781,3 +781,21 @@ calls() {
 	done
 	assert_exclusive "$TMP/stamps" 9
 }
+
+@test "a release that is late on servers that a quorum needs is waited for" {
+	servers_start 5
+	proxies_start
+	touch "$TMP/h.stay"
+	wait_turn h -S "$(proxy_urls)"
+	wait_until '[[ -s $TMP/order ]]'
+	line_up a -v
+	server_kill 4
+	proxy 2 'delay 300'
+	proxy 3 'delay 300'
+	touch "$TMP/h.end"
+	finish a
+	[[ $status == 0 && $stderr != *'split vote'* && $stderr != *'given back'* ]]
+	finish h
+	ran h a
+	wait_until 'no_trace 0 1 2 3'
+}

@@ -5,16 +5,6 @@
 load helper
 load inspect
 
-setup_file() {
-	servers_start 3
-}
-
-setup() {
-	KEY=key-$BATS_SUITE_TEST_NUMBER
-	TMP=$BATS_TEST_TMPDIR
-	export LC_ALL=C.UTF-8
-}
-
 # server I VOTE: its line, in a set whose URLs are equally long.
 server() {
 	printf '\n  server  %s  %s' "$(server_url "$1")" "$2"
