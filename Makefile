@@ -18,10 +18,6 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	quorum.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
 	config.c arguments.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c signals.c
-# each is the parts of src/lua/ that it is made of, and is named by the last one
-SCRIPTS = common+settle+acquire common+extend common+settle+release raise \
-	common+view+inspect common+settle+view+break common+scan common+view+look
-
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
 	$(patsubst test/load/%.c,$(BUILD)/test/%,$(filter-out %/tap.c,$(wildcard test/load/*.c)))
@@ -31,9 +27,11 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wconversion -Wno-sign-conversion -Wvla -Wno-missing-field-initializers
 HARDENING = $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
 	-fstack-clash-protection -fcf-protection -fPIE
-CFLAGS = -O2 -g
+# small, because what a run costs is mostly its start: pages that are mapped and
+# touched, not instructions
+CFLAGS = -Os -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) \
-	$(HARDENING) -pthread -Isrc -I$(BUILD) \
+	$(HARDENING) -fno-asynchronous-unwind-tables -pthread -Isrc -I$(BUILD) \
 	$(subst -I/,-isystem /,$(shell $(PKG_CONFIG) --cflags hiredis libbsd-overlay)) \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer \
 	-fno-sanitize-recover=all) $(CFLAGS) $(EXTRA_CFLAGS)
@@ -60,13 +58,13 @@ $(BUILD)/%.o: src/%.c $(BUILD)/scripts.h | $(BUILD)
 # 16 KiB at once, and acquire, raise and release should be among them
 $(BUILD)/scripts.h: $(wildcard src/lua/*.lua) Makefile | $(BUILD)
 	$(call say,LUA)
-	$(Q)for script in $(SCRIPTS); do \
-		echo "static const char $${script##*+}_lua[] ="; \
-		echo $$script.lua | sed -e 's|^|src/lua/|' -e 's|+|.lua src/lua/|g' | \
-		xargs cat | sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' \
+	$(Q)for script in $(filter %.lua,$^); do \
+		name=$${script##*/}; \
+		echo "static const char $${name%.lua}_lua[] ="; \
+		sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' \
 			-e 's/ -- .*//' -e 's/ \(=\|==\|~=\|<\|>\|\.\.\) /\1/g' \
 			-e "/'/!s/, /,/g" -e 's/\\/\\\\/g' \
-			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/'; \
+			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/' $$script; \
 		echo "	;"; \
 	done > $@.new && mv $@.new $@
 

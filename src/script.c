@@ -6,12 +6,14 @@
 
 #include "scripts.h" /* made from lua/ */
 
+/* What a script is put together from, in this order. */
+#define PARTS_MAX 4
+
 struct script {
-	const char *text;
-	size_t length;
+	const char *parts[PARTS_MAX + 1];
 };
 
-#define SCRIPT(text) ((struct script){text, sizeof(text) - 1})
+#define SCRIPT(...) ((struct script){{__VA_ARGS__}})
 
 static const char *const kind_names[] = {
 	[KIND_EXCLUSIVE] = "string", [KIND_REENTRANT] = "hash",
@@ -55,13 +57,16 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 		      size_t key_count, const char *const *more, size_t count)
 {
 	char db[12], number_of_keys[12];
+	struct buffer text = {0};
 	struct argument arguments[ARGUMENTS_MAX] = {
 		{"EVAL", 4},
-		{script.text, script.length},
-		{number_of_keys, 0},
+		[2] = {number_of_keys, 0},
 	};
 	struct argument *next = arguments + 3;
 
+	for (const char **part = script.parts; *part != NULL; part++)
+		buffer_append(&text, *part, strlen(*part));
+	arguments[1] = (struct argument){text.data, text.length};
 	arguments[2].length = (size_t)snprintf(
 		number_of_keys, sizeof(number_of_keys), "%zu", key_count);
 	for (size_t k = 0; k < key_count; k++)
@@ -74,6 +79,7 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 		*next++ = (struct argument){more[k], strlen(more[k])};
 	quorum_ask(lock->quorum, i, sticky, arguments,
 		   (size_t)(next - arguments));
+	buffer_release(&text);
 }
 
 static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
@@ -110,7 +116,7 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 		lock->ancestor != NULL ? lock->ancestor : "",
 	};
 
-	ask(lock, i, SCRIPT(acquire_lua), true, more,
+	ask(lock, i, SCRIPT(common_lua, settle_lua, acquire_lua), true, more,
 	    sizeof(more) / sizeof(more[0]));
 }
 
@@ -135,7 +141,7 @@ void script_extend(struct lock *lock, size_t i)
 	/* whoever has only the token knows no hold of its own */
 	const char *hold = lock->hold[0] == '*' ? "-" : lock->hold;
 
-	ask(lock, i, SCRIPT(extend_lua), false,
+	ask(lock, i, SCRIPT(common_lua, extend_lua), false,
 	    (const char *[]){number(ttl, lock->ttl), hold}, 2);
 }
 
@@ -144,7 +150,7 @@ void script_release(struct lock *lock, size_t i, int64_t linger)
 	char ms[24];
 
 	server_withdraw(&lock->quorum->servers[i]);
-	ask(lock, i, SCRIPT(release_lua), false,
+	ask(lock, i, SCRIPT(common_lua, settle_lua, release_lua), false,
 	    (const char *[]){lock->hold, number(ms, linger)}, 2);
 }
 
@@ -160,7 +166,7 @@ void script_inspect(struct lock *lock, size_t i, size_t holders, size_t waiters)
 {
 	char from[24], behind[24];
 
-	ask(lock, i, SCRIPT(inspect_lua), false,
+	ask(lock, i, SCRIPT(common_lua, view_lua, inspect_lua), false,
 	    (const char *[]){number(from, (int64_t)holders),
 			     number(behind, (int64_t)waiters)},
 	    2);
@@ -168,18 +174,20 @@ void script_inspect(struct lock *lock, size_t i, size_t holders, size_t waiters)
 
 void script_break(struct lock *lock, size_t i, const char *mark)
 {
-	ask(lock, i, SCRIPT(break_lua), true, &mark, 1);
+	ask(lock, i, SCRIPT(common_lua, settle_lua, view_lua, break_lua), true,
+	    &mark, 1);
 }
 
 void script_scan(struct lock *lock, size_t i, const char *cursor,
 		 const char *pattern)
 {
-	ask_about(lock, i, SCRIPT(scan_lua), false, NULL, 0,
+	ask_about(lock, i, SCRIPT(common_lua, scan_lua), false, NULL, 0,
 		  (const char *[]){cursor, pattern}, 2);
 }
 
 void script_look(struct lock *lock, size_t i, const struct argument *pairs,
 		 size_t count)
 {
-	ask_about(lock, i, SCRIPT(look_lua), false, pairs, 2 * count, NULL, 0);
+	ask_about(lock, i, SCRIPT(common_lua, view_lua, look_lua), false, pairs,
+		  2 * count, NULL, 0);
 }
