@@ -37,7 +37,12 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) \
 	-fno-sanitize-recover=all) $(CFLAGS) $(EXTRA_CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed -pthread \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
-LIBRARIES = $(shell $(PKG_CONFIG) --libs hiredis libbsd-overlay)
+# Of libbsd a handful of functions that the C library lacks, from its archive
+# where there is one: loading it and its libmd would be a twelfth of a run.
+# hiredis, which reads what servers send, is always the system's shared one.
+LIBBSD = $(or $(filter /%,$(shell $(CC) -print-file-name=libbsd.a)),\
+	$(shell $(PKG_CONFIG) --libs libbsd-overlay))
+LIBRARIES = $(shell $(PKG_CONFIG) --libs hiredis) -lc $(LIBBSD)
 
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$(@:$(BUILD)/%=%)")

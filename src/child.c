@@ -3,14 +3,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "held.h"
 #include "signals.h"
+
+#define START_STACK 65536 /* bytes, and room for the arguments */
 
 int child_set_environment(const struct lock *lock)
 {
@@ -45,67 +49,80 @@ static bool in_foreground(void)
 	return result;
 }
 
-/* In the child: becomes COMMAND, or says why not. */
-static void become(const struct child *child, char *const command[],
-		   const struct guard *guard, struct deadline latest,
-		   int failure)
-{
-	int cause = ETIME;
+/* What the process that becomes COMMAND is to know, and how it went. */
+struct start {
+	const struct child *child;
+	char *const *command;
+	const struct guard *guard;
+	struct deadline latest;
+	int cause; /* errno */
+};
 
-	if (child->own_group)
+/* In that process, which has our memory until exec. */
+static int become(void *argument)
+{
+	struct start *start = argument;
+
+	if (start->child->own_group)
 		setpgid(0, 0);
-	guard_announce(guard, getpid(), child->own_group);
+	guard_announce(start->guard, getpid(), start->child->own_group);
 	/* while the guard's SIGTERM is still blocked, or it would end us
 	 * before we can say that COMMAND was not started */
-	if (!deadline_passed(latest)) {
-		signals_reset();
-		execvp(command[0], command);
-		cause = errno;
+	if (deadline_passed(start->latest)) {
+		start->cause = ETIME;
+		return 127;
 	}
-	(void)!write(failure, &cause, sizeof(cause));
-	_exit(127);
+	signals_reset();
+	execvp(start->command[0], start->command);
+	start->cause = errno;
+	return 127;
 }
 
-/* The errno that came over the pipe, 0 at its end: exec has closed it. */
-static int read_failure(int fd)
+/* execvp tries names on it, and copies the arguments where /bin/sh is to read
+ * a file. */
+static size_t stack_size(char *const command[])
 {
-	int cause;
-	ssize_t got;
+	size_t count = 0;
 
-	do
-		got = read(fd, &cause, sizeof(cause));
-	while (got < 0 && errno == EINTR);
-	return got == (ssize_t)sizeof(cause) ? cause : 0;
+	while (command[count] != NULL)
+		count++;
+	return START_STACK + count * sizeof(command[0]);
+}
+
+/* As vfork(2), on a stack of its own: we wait until exec. */
+static pid_t start_process(struct start *start)
+{
+	size_t size = stack_size(start->command);
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	pid_t pid;
+
+	if (stack == MAP_FAILED)
+		return -1;
+	pid = clone(become, stack + size / 16 * 16,
+		    CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+	munmap(stack, size);
+	return pid;
 }
 
 int child_start(struct child *child, char *const command[],
 		const struct guard *guard, struct deadline latest)
 {
+	struct start start = {child, command, guard, latest, 0};
 	struct signals_mask before;
-	int ends[2], cause = 0;
 
 	*child = (struct child){.exit = -1, .own_group = !in_foreground()};
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return errno;
 	signals_block_all(&before);
-	child->pid = fork();
-	if (child->pid == 0)
-		become(child, command, guard, latest, ends[1]);
+	child->pid = start_process(&start);
 	if (child->pid < 0)
-		cause = errno;
-	else if (child->own_group)
-		setpgid(child->pid, child->pid);
+		start.cause = errno;
 	signals_unblock(&before);
-	close(ends[1]);
-	if (child->pid > 0) {
-		cause = read_failure(ends[0]);
-		if (cause != 0)
+	if (start.cause != 0) {
+		if (child->pid > 0)
 			waitpid(child->pid, NULL, 0);
-	}
-	close(ends[0]);
-	if (cause != 0)
 		child->pid = 0;
-	return cause;
+	}
+	return start.cause;
 }
 
 void child_signal(const struct child *child, int number, bool by_terminal)

@@ -9,7 +9,8 @@
  * It gets the dispositions and the mask that redlock was started with, and no
  * descriptor of redlock's (all are close-on-exec from birth). All signals stay
  * blocked from fork to exec, so one that comes in between waits for COMMAND.
- * exec's failure comes back as an errno over a close-on-exec pipe.
+ * It is started as by vfork(2): copying page tables, and the faults behind it,
+ * would be a fifteenth of a run. So exec's errno is left in our own memory.
  *
  * Why it never runs without a lock: its process looks at the clock as the last
  * act before exec, and the guard knows it by then (guard.h).

@@ -85,7 +85,7 @@ static struct deadline end_of_hold(const struct run *run)
 			: deadline_never();
 }
 
-/* Guard first, then COMMAND, then the watchdog. 0, or an errno. */
+/* Guard first, then COMMAND; the watchdog when it is due. 0, or an errno. */
 static int start(struct run *run)
 {
 	struct lock *lock = &run->session.lock;
@@ -107,13 +107,18 @@ static int start(struct run *run)
 		      kill_after);
 	log_step("%s: started '%s', pid %ld", run->settings->key,
 		 run->label.data, (long)run->child.pid);
-	if (watchdog_start(&run->watchdog, lock, &run->guard, margin,
-			   kill_after) == 0)
-		return 0;
-	cause = errno;
+	watchdog_init(&run->watchdog, lock, &run->guard, margin, kill_after);
+	return 0;
+}
+
+static void start_watchdog(struct run *run)
+{
+	if (!deadline_passed(watchdog_due(&run->watchdog)) ||
+	    watchdog_start(&run->watchdog) == 0)
+		return;
+	/* the guard stops COMMAND when the lease ends */
 	log_error("%s: no thread to renew the lock: %s", run->settings->key,
-		  strerror(cause));
-	return 0; /* the guard stops COMMAND when the lease ends */
+		  strerror(errno));
 }
 
 static void note_lost(struct run *run)
@@ -161,14 +166,17 @@ static void stop_overdue(struct run *run)
 static void wait_for_command(struct run *run)
 {
 	for (;;) {
-		bool known = run->lost || run->overdue.begun;
-		struct pollfd polled[] = {
+		struct pollfd polled[2] = {
 			{.fd = run->signals, .events = POLLIN},
-			{.fd = known ? -1 : watchdog_fd(&run->watchdog),
-			 .events = POLLIN},
+			{.fd = -1, .events = POLLIN},
 		};
 
-		deadline_poll(polled, 2, overdue_next(&run->overdue));
+		start_watchdog(run);
+		if (!run->lost && !run->overdue.begun)
+			polled[1].fd = watchdog_fd(&run->watchdog);
+		deadline_poll(polled, 2,
+			      deadline_earlier(overdue_next(&run->overdue),
+					       watchdog_due(&run->watchdog)));
 		if (polled[1].revents != 0)
 			note_lost(run);
 		take_signals(run);
@@ -199,11 +207,13 @@ static void release(struct run *run)
 {
 	struct lock *lock = &run->session.lock;
 	int64_t timeout = run->session.quorum.timeout;
-	int64_t linger = linger_for(run);
+	int64_t linger;
 	struct error error, ignored;
 	char text[DURATION_TEXT];
 	enum lock_result result;
 
+	run->held = clock_ms() - lock->acquired;
+	linger = linger_for(run);
 	run->session.quorum.interrupt = -1; /* COMMAND is over: no way back */
 	result = lock_release(lock, linger, deadline_in(timeout), &error);
 	if (linger > 0 && result == LOCK_NOT_HELD)
@@ -228,19 +238,12 @@ static void release(struct run *run)
 		log_step("%s: released", run->settings->key);
 }
 
-/*
- * COMMAND has exited, or was never started. It keeps its pid until the guard is
- * gone, which may still be stopping what COMMAND has left; and nothing is
- * released before all of that is over.
- */
-static void finish(struct run *run)
+/* Whether the guard has stopped COMMAND, or what it has left: waits until it is
+ * done with that. */
+static void part_with_guard(struct run *run)
 {
-	bool stopped;
+	bool stopped = guard_wait(&run->guard);
 
-	guard_goodbye(&run->guard);
-	if (run->child.pid > 0)
-		watchdog_stop(&run->watchdog);
-	stopped = guard_wait(&run->guard);
 	/* a loss that was noticed when COMMAND had ended by itself has not
 	 * stopped it: the release will tell of it */
 	if (!run->overdue.begun &&
@@ -253,11 +256,27 @@ static void finish(struct run *run)
 			  "stopped",
 			  run->settings->key);
 	}
+}
+
+/*
+ * COMMAND has exited, or was never started. It keeps its pid until the guard is
+ * gone, which may still be stopping what COMMAND has left; nothing is released
+ * before all of that is over. A guard that has nothing to do ends meanwhile.
+ */
+static void finish(struct run *run)
+{
+	bool spared = guard_goodbye(&run->guard);
+
+	if (run->child.pid > 0)
+		watchdog_stop(&run->watchdog);
+	if (spared)
+		release(run);
+	part_with_guard(run);
 	overdue_release(&run->overdue);
 	if (run->child.pid > 0)
 		child_reap(&run->child);
-	run->held = clock_ms() - run->session.lock.acquired;
-	release(run);
+	if (!spared)
+		release(run);
 }
 
 /* COMMAND could not be started. The exit status. */

@@ -125,21 +125,27 @@ static struct deadline next_act(const struct duty *duty)
 	return duty->tree.command != 0 ? duty->times.term : deadline_never();
 }
 
+/* All that there is: what was said last may be that there is nothing to do. */
+static void listen_to_redlock(struct duty *duty, int fd)
+{
+	struct message message;
+	ssize_t got;
+
+	while ((got = read(fd, &message, sizeof(message))) ==
+	       (ssize_t)sizeof(message))
+		take_message(duty, &message);
+	if (got == 0)
+		take_orphaned(duty);
+}
+
 static void stand_guard(struct duty *duty, int fd)
 {
 	struct pollfd polled = {.fd = fd, .events = POLLIN};
-	struct message message;
 
 	for (;;) {
-		if (deadline_poll(&polled, duty->orphaned ? 0 : 1,
-				  next_act(duty)) > 0) {
-			ssize_t got = read(fd, &message, sizeof(message));
-
-			if (got == (ssize_t)sizeof(message))
-				take_message(duty, &message);
-			else if (got == 0)
-				take_orphaned(duty);
-		}
+		deadline_poll(&polled, duty->orphaned ? 0 : 1, next_act(duty));
+		if (!duty->orphaned)
+			listen_to_redlock(duty, fd);
 		if (!duty->dismissed || duty->fired)
 			act(duty);
 		if (is_over(duty))
@@ -208,20 +214,21 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 	snprintf(guard->token, sizeof(guard->token), "%s", token);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	fcntl(ends[1], F_SETFL, O_NONBLOCK);
 	guard->readable = ends[0];
 	guard->writable = ends[1];
 	return guard_fork(guard);
 }
 
-static void tell(const struct guard *guard, enum message_kind kind,
+/* False where the pipe is full: the guard has been stopped, and would not act. */
+static bool tell(const struct guard *guard, enum message_kind kind,
 		 int64_t first, int64_t second, int64_t third)
 {
 	struct message message = {kind, {first, second, third}};
 
-	/* full only where the guard has been stopped: it would not act */
-	if (guard->signal != 0)
-		(void)!write(guard->writable, &message, sizeof(message));
+	return guard->writable < 0 ||
+	       write(guard->writable, &message, sizeof(message)) > 0;
 }
 
 void guard_announce(const struct guard *guard, pid_t pid, bool own_group)
@@ -243,9 +250,19 @@ void guard_tell(struct guard *guard, struct guard_times times)
 	pthread_mutex_unlock(&guard->mutex);
 }
 
-void guard_goodbye(const struct guard *guard)
+bool guard_goodbye(struct guard *guard)
 {
-	tell(guard, MESSAGE_GOODBYE, 0, 0, 0);
+	struct message message;
+	bool in_time;
+
+	/* what a full pipe holds is of no use to it any more */
+	while (!tell(guard, MESSAGE_GOODBYE, 0, 0, 0))
+		(void)!read(guard->readable, &message, sizeof(message));
+	pthread_mutex_lock(&guard->mutex);
+	in_time = guard->signal != 0 && !guard->fired &&
+		  !deadline_passed(guard->times.term);
+	pthread_mutex_unlock(&guard->mutex);
+	return in_time;
 }
 
 static bool has_ended(struct guard *guard, int options)

@@ -77,8 +77,12 @@ void guard_announce(const struct guard *guard, pid_t pid, bool own_group);
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
 
-/* COMMAND has exited; it must not be reaped before guard_wait. */
-void guard_goodbye(const struct guard *guard);
+/*
+ * COMMAND has exited; it must not be reaped before guard_wait. True where the
+ * guard was told before its time to act: so it has not acted, and will not,
+ * as it reads all that it was told before it looks at the clock.
+ */
+bool guard_goodbye(struct guard *guard);
 
 /* After a SIGCHLD: replaces a guard that has died. */
 void guard_check(struct guard *guard, pid_t command, bool own_group);

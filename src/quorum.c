@@ -238,6 +238,18 @@ void quorum_abandon(struct quorum *quorum, size_t i)
 	quorum->slot[i].waiting = false;
 }
 
+bool quorum_is_idle(const struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++) {
+		const struct server *server = &quorum->servers[i];
+
+		if (!server_is_down(server) &&
+		    (!server_is_up(server) || server->owed_count > 0))
+			return false;
+	}
+	return true;
+}
+
 static bool is_owed(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)

@@ -93,6 +93,9 @@ enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
 enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 			  const struct judge *judge);
 
+/* Whether there is nothing for quorum_idle to do. */
+bool quorum_is_idle(const struct quorum *quorum);
+
 /*
  * Before the end of the process: a connection that is closed while an answer is
  * still to come may lose what was sent behind the request. So where a request

@@ -113,32 +113,55 @@ static void *run(void *argument)
 	return NULL;
 }
 
-int watchdog_start(struct watchdog *watchdog, struct lock *lock,
+void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 		   struct guard *guard, int64_t margin, int64_t kill_after)
 {
-	struct signals_mask before;
-	int result;
-
 	*watchdog = (struct watchdog){
 		.lock = lock,
 		.guard = guard,
 		.margin = margin,
 		.kill_after = kill_after,
-		.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-		.lost_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.due = quorum_is_idle(lock->quorum) ? lock->renew
+						    : deadline_at(0),
+		.stop = -1,
+		.lost_event = -1,
 	};
-	if (watchdog->stop < 0 || watchdog->lost_event < 0)
-		return -1;
 	pthread_mutex_init(&watchdog->mutex, NULL);
-	lock->quorum->interrupt = watchdog->stop;
+	lock->quorum->interrupt = -1;
 	if (title_is_set())
 		show_lease(lock);
+}
+
+static int open_event(int *fd)
+{
+	if (*fd < 0)
+		*fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return *fd;
+}
+
+int watchdog_start(struct watchdog *watchdog)
+{
+	struct signals_mask before;
+	int result;
+
+	watchdog->due = deadline_in(watchdog->lock->ttl / 10);
+	if (open_event(&watchdog->stop) < 0 ||
+	    open_event(&watchdog->lost_event) < 0)
+		return -1;
+	watchdog->lock->quorum->interrupt = watchdog->stop;
 	signals_block_all(&before);
 	result = pthread_create(&watchdog->thread, NULL, run, watchdog);
 	signals_unblock(&before);
 	watchdog->running = result == 0;
+	if (watchdog->running)
+		watchdog->due = deadline_never();
 	errno = result;
 	return result == 0 ? 0 : -1;
+}
+
+struct deadline watchdog_due(const struct watchdog *watchdog)
+{
+	return watchdog->due;
 }
 
 int watchdog_fd(const struct watchdog *watchdog)
@@ -166,6 +189,8 @@ void watchdog_stop(struct watchdog *watchdog)
 	}
 	watchdog->lock->quorum->interrupt = -1;
 	watchdog->running = false;
-	close(watchdog->stop);
-	close(watchdog->lost_event);
+	if (watchdog->stop >= 0)
+		close(watchdog->stop);
+	if (watchdog->lost_event >= 0)
+		close(watchdog->lost_event);
 }

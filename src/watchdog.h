@@ -11,6 +11,11 @@
  * behind each round) nor by the guard. A thread that is late, stopped or stuck
  * tells the guard nothing, and that is enough to stop COMMAND in time.
  *
+ * The thread is started when it is due: before the first renewal, or at once
+ * where a server has not answered yet. A command that has ended by then did not
+ * pay for it. Where it cannot be started it is due again a tenth of the ttl
+ * later; and the guard knows the end of validity from the start.
+ *
  * From _start to _stop the connections and the lock belong to the thread.
  * While it sleeps it reads what servers send late and sees a connection that
  * was closed. All signals are blocked in it; _stop ends its sleep at once. Each
@@ -29,21 +34,27 @@ struct watchdog {
 	struct lock *lock;
 	struct guard *guard;
 	int64_t margin, kill_after; /* ms */
+	struct deadline due;
 	pthread_t thread;
 	bool running;
-	int stop;              /* eventfd: end the thread */
-	int lost_event;        /* eventfd: readable once it is lost */
+	int stop;              /* eventfd, or -1: end the thread */
+	int lost_event;        /* eventfd, or -1: readable once it is lost */
 	pthread_mutex_t mutex; /* of what follows */
 	bool lost;
 	struct error why;
 	unsigned renewals;
 };
 
-/* 0, or -1 with errno. */
-int watchdog_start(struct watchdog *watchdog, struct lock *lock,
+void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 		   struct guard *guard, int64_t margin, int64_t kill_after);
 
-/* Readable once the lock is lost. */
+/* When it has to be started; never, once it runs. */
+struct deadline watchdog_due(const struct watchdog *watchdog);
+
+/* 0, or -1 with errno. */
+int watchdog_start(struct watchdog *watchdog);
+
+/* Readable once the lock is lost; -1 before the start. */
 int watchdog_fd(const struct watchdog *watchdog);
 
 /* Whether the lock is lost, and why. */

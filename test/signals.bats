@@ -309,13 +309,20 @@ TERM'
 
 # ---------------------------------------------------------------- behind COMMAND
 
+# releasing NAME: its COMMAND, a shell, has ended.
+releasing() {
+	local command
+	command=$(child_named "$(pid "$1")" sh)
+	[[ ! $command || $(state "$command") == @(Z|) ]]
+}
+
 @test "a signal while releasing changes nothing: COMMAND's status, and KEY is released" {
 	servers_start 1
 	local signal
 	for signal in "${SIGNALS[@]}"; do
 		spawn "$signal" "$REDLOCK" run -t 5m --timeout 30s "$KEY" \
 			sh -c 'kill -STOP "$1"; until [ "$(ps -o stat= -p "$1" | cut -c 1)" = T ]; do sleep 0.02; done; exit 3' - "$(server_pid 0)"
-		wait_until "[[ \$(state $(server_pid 0)) == T && ! \$(child_named $(pid "$signal") sh) ]]"
+		wait_until "[[ \$(state $(server_pid 0)) == T ]] && releasing $signal"
 		kill "-$signal" "$(pid "$signal")"
 		server_continue 0
 		finish "$signal" 10
