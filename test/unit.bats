@@ -43,6 +43,10 @@ unit() {
 	unit keyset
 }
 
+@test "a guard that was told in time acts no more, however late or stopped it is" {
+	unit guard
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do

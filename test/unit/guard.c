@@ -1,0 +1,97 @@
+/* What the guard is told, and when it needs no waiting for. */
+#include "../../src/guard.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define PIPE_HOLDS (65536 / 32) /* messages */
+
+static struct guard_times in(int64_t ms)
+{
+	return guard_plan(deadline_in(ms + 200), 100, 100);
+}
+
+/* A COMMAND that has exited and is not reaped. */
+static pid_t ended_command(void)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	return pid;
+}
+
+static void start(struct guard *guard, pid_t command, int64_t ms)
+{
+	CHECK(guard_start(guard, SIGTERM, true, 100, "token", in(ms)) == 0,
+	      "no guard");
+	guard_announce(guard, command, false);
+}
+
+static void test_goodbye(void)
+{
+	struct guard guard;
+	pid_t command = ended_command();
+
+	start(&guard, command, 600000);
+	CHECK(guard_goodbye(&guard), "in time");
+	CHECK(!guard_wait(&guard), "it has acted");
+	waitpid(command, NULL, 0);
+}
+
+static void test_goodbye_too_late(void)
+{
+	struct guard guard;
+	pid_t command = ended_command();
+
+	start(&guard, command, -100000);
+	CHECK(!guard_goodbye(&guard), "its time had come");
+	guard_wait(&guard);
+	waitpid(command, NULL, 0);
+}
+
+/* One that was stopped meanwhile for longer than its pipe has room. */
+static void test_full_pipe(void)
+{
+	struct guard guard;
+	pid_t command = ended_command();
+
+	start(&guard, command, 600000);
+	kill(guard.pid, SIGSTOP);
+	waitpid(guard.pid, NULL, WUNTRACED);
+	for (int i = 0; i < PIPE_HOLDS + 10; i++)
+		guard_tell(&guard, in(600000));
+	CHECK(guard_goodbye(&guard), "in time");
+	CHECK(!guard_wait(&guard), "it has acted");
+	waitpid(command, NULL, 0);
+}
+
+/* Late itself, it finds old times and the goodbye: nothing is to be stopped. */
+static void test_late_guard(void)
+{
+	struct guard guard;
+	pid_t command = ended_command();
+
+	start(&guard, command, 600000);
+	kill(guard.pid, SIGSTOP);
+	waitpid(guard.pid, NULL, WUNTRACED);
+	guard_tell(&guard, in(300));
+	CHECK(guard_goodbye(&guard), "in time");
+	deadline_poll(NULL, 0, deadline_in(400));
+	CHECK(!guard_wait(&guard), "it has acted");
+	waitpid(command, NULL, 0);
+}
+
+int main(void)
+{
+	test_goodbye();
+	test_goodbye_too_late();
+	test_full_pipe();
+	test_late_guard();
+	return check_result();
+}
