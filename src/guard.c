@@ -120,8 +120,11 @@ static void take_orphaned(struct duty *duty)
 
 static struct deadline next_act(const struct duty *duty)
 {
+	if (duty->fired && duty->kill &&
+	    (duty->alive > 0 || !deadline_passed(duty->times.end)))
+		return deadline_in(LOOK_AGAIN);
 	if (duty->fired)
-		return duty->kill ? deadline_in(LOOK_AGAIN) : deadline_never();
+		return deadline_never();
 	return duty->tree.command != 0 ? duty->times.term : deadline_never();
 }
 

@@ -128,6 +128,28 @@ is_guard() {
 	expect 76 '' "redlock: $KEY: lock lost: .*"
 }
 
+# is_quiet PID: it has read nothing for half a second.
+is_quiet() {
+	local before
+	before=$(<"/proc/$1/io")
+	sleep 0.5
+	[[ $(<"/proc/$1/io") == "$before" ]]
+}
+
+@test "redlock stopped for long: the guard has done its work, and looks no more" {
+	local guard
+	servers_start 1
+	start
+	guard=$(guard_of run)
+	stop_process "$(pid run)"
+	wait_until '! is_beating "$TMP/stamps"'
+	wait_until "is_quiet $guard"
+	is_guard "$guard"
+	kill -CONT "$(pid run)"
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+}
+
 @test "redlock stopped for less than its lease: nothing happens" {
 	servers_start 1
 	mkdir "$TMP/stamps"
