@@ -19,6 +19,9 @@ TOOLS=$(dirname "$REDLOCK")/test
 STAMP=$TOOLS/stamp
 export ROOT REDLOCK TOOLS STAMP
 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_HELD REDLOCK_PASSWORD REDLOCK_PASSWORD_FILE
+# nobody's ~/.config/redlock.conf; run-tests sees to that of /etc
+unset XDG_CONFIG_HOME
+export HOME=$BATS_RUN_TMPDIR
 
 declare -gA spawned=()
 

@@ -19,6 +19,7 @@ REDLOCK = os.environ.get("REDLOCK") or ROOT + "/build/redlock"
 TOOLS = os.path.dirname(REDLOCK) + "/test"
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if not name.startswith("REDLOCK")}
+ENVIRONMENT["XDG_CONFIG_HOME"] = "/nonexistent"  # no settings but ours
 
 HOME = tempfile.mkdtemp(prefix="rl.", dir="/tmp")  # a socket's path is short
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
