@@ -16,7 +16,7 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	watchdog.c waiter.c queue.c requests.c overdue.c child.c guard.c tree.c \
 	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c script.c \
 	quorum.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
-	config.c arguments.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
+	config.c arguments.c sources.c environment.c conffile.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
@@ -140,10 +140,12 @@ lint: tests
 install: $(BUILD)/redlock
 	install -d $(DESTDIR)$(PREFIX)/bin \
 		$(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man5 \
 		$(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(BUILD)/redlock $(DESTDIR)$(PREFIX)/bin/redlock
 	install -m 644 man/redlock.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/redlock.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 man/redlock-protocol.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 scripts/redlock.bash-completion \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock

@@ -16,7 +16,6 @@ struct reader {
 	struct settings *settings;
 	const struct command *command;
 	char **argv;
-	bool given[OPTIONS_MAX];
 	struct error *error;
 };
 
@@ -47,14 +46,13 @@ static int set(struct reader *reader, const struct option *option, char *value,
 	char shown[QUOTED_LONGEST + 4], text[192];
 	const char *wanted;
 
-	if (reader->given[option - options] && !option->repeats) {
+	if ((reader->settings->given & options_bit(option)) &&
+	    !option->repeats) {
 		snprintf(text, sizeof(text), "option %s is given twice",
 			 as_given);
 		return refuse(reader, "%s", text);
 	}
-	reader->given[option - options] = true;
-	wanted = option->set(reader->settings,
-			     (char *)reader->settings + option->field, value);
+	wanted = options_set(reader->settings, option, value);
 	if (wanted == NULL)
 		return 0;
 	if (*wanted == '\0')
@@ -64,21 +62,6 @@ static int set(struct reader *reader, const struct option *option, char *value,
 			  reader->command->name, as_given,
 			  shorten(value != NULL ? value : "", shown), wanted);
 	return -1;
-}
-
-/* One of another command's where this one has none of that name. */
-static const struct option *find_long(const struct reader *reader,
-				      const char *name, size_t length)
-{
-	const struct option *found = NULL;
-
-	for (size_t i = 0; i < option_count; i++)
-		if (strlen(options[i].name) == length &&
-		    memcmp(options[i].name, name, length) == 0 &&
-		    (found == NULL ||
-		     (options[i].commands & reader->command->id)))
-			found = &options[i];
-	return found;
 }
 
 static int refuse_long(struct reader *reader, char *argument)
@@ -105,7 +88,8 @@ static int read_long(struct reader *reader, char **argv)
 {
 	char *name = argv[0] + 2, *value = strchr(name, '=');
 	size_t length = strcspn(name, "=");
-	const struct option *option = find_long(reader, name, length);
+	const struct option *option =
+		options_find(name, length, reader->command->id);
 	char as_given[40];
 	int took = 1;
 

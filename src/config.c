@@ -1,25 +1,20 @@
 #include "config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "guard.h"
 #include "local.h"
+#include "options.h"
 
 #define DEFAULT_SERVER "redis://127.0.0.1:6379"
 #define DEFAULT_TTL 30000
 #define DEFAULT_TIMEOUT 1000
 #define KILL_AFTER_LONGEST 5000
-#define TTL_LONGEST 86400000
-#define RENEWAL_TIME 500      /* ms that a first renewal is given */
-#define HOLD_LONGEST 86400000 /* ms that --min-hold may leave behind */
-#define PASSWORD_LONGEST 4096
+#define RENEWAL_TIME 500  /* ms that a first renewal is given */
 #define LOCAL_START 10000 /* ms for a redis-server to come up */
 
 struct kept {
@@ -54,6 +49,14 @@ char *config_keep(struct settings *settings, const char *text)
 	return kept->text;
 }
 
+static void forget(char **secret)
+{
+	if (*secret != NULL)
+		explicit_bzero(*secret, strlen(*secret));
+	free(*secret);
+	*secret = NULL;
+}
+
 void config_release(struct settings *settings)
 {
 	struct kept *next;
@@ -66,6 +69,7 @@ void config_release(struct settings *settings)
 	for (size_t i = 0; i < settings->server_count; i++)
 		url_release(&settings->servers[i]);
 	settings->server_count = 0;
+	forget(&settings->password);
 }
 
 static int add_server(struct settings *settings, char *text,
@@ -113,92 +117,40 @@ int config_add_servers(struct settings *settings, char *list,
 	return result;
 }
 
-/* --- the environment ---------------------------------------------------- */
-
-/* In front of what is wrong with a variable, its name. */
-static int blame_variable(struct error *error, const char *name)
+int config_set_password(struct settings *settings, const char *password,
+			struct error *error)
 {
-	char text[sizeof(error->text)];
-
-	memcpy(text, error->text, sizeof(text));
-	error_set(error, EXIT_CONFIG, "%s: %s", name, text);
-	return -1;
-}
-
-static int servers_from_environment(struct settings *settings,
-				    struct error *error)
-{
-	const char *list = getenv("REDLOCK_SERVERS");
-	char *copy;
-	int result;
-
-	if (settings->server_count > 0)
-		return 0;
-	copy = strdup(list != NULL && *list ? list : DEFAULT_SERVER);
-	result = config_add_servers(settings, copy, error);
-	free(copy);
-	return result < 0 ? blame_variable(error, "REDLOCK_SERVERS") : 0;
-}
-
-/* The first line of a file that only we can read; NULL with *error. */
-static char *read_password(const char *path, struct error *error)
-{
-	char text[PASSWORD_LONGEST + 1];
-	char *password = NULL;
-	struct stat found;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t size = -1;
-
-	if (fd >= 0 && fstat(fd, &found) == 0)
-		size = read(fd, text, sizeof(text) - 1);
-	if (size < 0) {
-		error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE: %s: %s",
-			  path, strerror(errno));
-	} else if (S_ISREG(found.st_mode) && (found.st_mode & 0077) != 0) {
-		error_set(error, EXIT_CONFIG,
-			  "REDLOCK_PASSWORD_FILE: %s: "
-			  "others can read or change it: chmod 600",
-			  path);
-	} else {
-		text[size] = '\0';
-		text[strcspn(text, "\r\n")] = '\0';
-		if (text[0] != '\0')
-			password = strdup(text);
-		else
-			error_set(error, EXIT_CONFIG,
-				  "REDLOCK_PASSWORD_FILE:"
-				  " %s: its first line is empty",
-				  path);
+	forget(&settings->password);
+	if (*password == '\0') {
+		error_set(error, EXIT_USAGE, "the password is empty");
+		return -1;
 	}
-	explicit_bzero(text, sizeof(text));
-	if (fd >= 0)
-		close(fd);
-	return password;
+	settings->password = strdup(password);
+	if (settings->password == NULL) {
+		error_system(error, "memory");
+		return -1;
+	}
+	return 0;
 }
+
+/* --- logins ------------------------------------------------------------- */
 
 /* For the servers whose URL has none. */
-static int passwords_from_environment(struct settings *settings,
-				      struct error *error)
+static int hand_out_password(struct settings *settings, struct error *error)
 {
-	const char *path = getenv("REDLOCK_PASSWORD_FILE");
-	const char *given = getenv("REDLOCK_PASSWORD");
-	char *password = NULL;
-
-	if (given != NULL && *given != '\0')
-		password = strdup(given);
-	else if (path != NULL && *path != '\0' &&
-		 (password = read_password(path, error)) == NULL)
-		return -1;
-	if (password == NULL)
-		return 0;
 	for (size_t i = 0; i < settings->server_count; i++) {
 		struct url *url = &settings->servers[i];
 
-		if (url->password == NULL && url->kind != URL_LOCAL)
-			url->password = strdup(password);
+		if (settings->password == NULL || url->password != NULL ||
+		    url->kind == URL_LOCAL)
+			continue;
+		url->password = strdup(settings->password);
+		if (url->password == NULL) {
+			error_system(error, "memory");
+			return -1;
+		}
 	}
-	explicit_bzero(password, strlen(password));
-	free(password);
+	forget(&settings->password);
 	return 0;
 }
 
@@ -252,6 +204,25 @@ static void fill_defaults(struct settings *settings)
 			settings->server_count >= 3 ? settings->ttl : 0;
 }
 
+/* What does not go together may have been said out of sight. */
+static int blame_files(const struct settings *settings, struct error *error)
+{
+	const char *before = " (by a configuration file: ", *after = "";
+
+	for (size_t i = 0; i < option_count; i++) {
+		const struct option *option = &options[i];
+
+		if (!(settings->by_file & options_bit(option)) ||
+		    option->repeats || option->commands == 0)
+			continue;
+		error_append(error, "%s%s", before, option->name);
+		before = ", ";
+		after = ")";
+	}
+	error_append(error, "%s", after);
+	return -1;
+}
+
 static int check(const struct settings *settings, struct error *error)
 {
 	const char *wrong = NULL;
@@ -270,26 +241,22 @@ static int check(const struct settings *settings, struct error *error)
 			"token each time";
 	else if (settings->quiet && settings->verbose)
 		wrong = "-q and -v: it is one or the other";
-	else if (settings->ttl > TTL_LONGEST)
-		wrong = "a lease (-t) of more than a day: use a shorter one, "
-			"it is renewed";
-	else if (settings->min_hold > HOLD_LONGEST)
-		wrong = "a --min-hold of more than a day";
 	else if (settings->max_hold > 0 &&
 		 settings->min_hold > settings->max_hold)
 		wrong = "--min-hold is longer than --max-hold";
-	else if (settings->ttl <= lock_drift(settings->ttl))
-		wrong = "the lease (-t) is too short to hold anything";
 	if (wrong == NULL)
 		return 0;
 	error_set(error, EXIT_USAGE, "%s", wrong);
-	return -1;
+	return blame_files(settings, error);
 }
 
 int config_finish(struct settings *settings, struct error *error)
 {
-	if (servers_from_environment(settings, error) < 0 ||
-	    passwords_from_environment(settings, error) < 0 ||
+	char standard[] = DEFAULT_SERVER;
+
+	if ((settings->server_count == 0 &&
+	     config_add_servers(settings, standard, error) < 0) ||
+	    hand_out_password(settings, error) < 0 ||
 	    check_logins(settings, error) < 0)
 		return -1;
 	fill_defaults(settings);
@@ -312,7 +279,7 @@ int config_check_room(const struct settings *settings, struct error *error)
 		  "2 x %" PRId64 " --timeout",
 		  settings->ttl, need, drift, margin, settings->kill_after,
 		  settings->timeout);
-	return -1;
+	return blame_files(settings, error);
 }
 
 int64_t config_room(const struct settings *settings)

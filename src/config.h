@@ -1,6 +1,8 @@
 /*
- * Settings: what the command line and the environment say, checked and with
- * the defaults filled in. Command line over environment.
+ * Settings: what the command line (arguments.h), the environment and the
+ * configuration files (sources.h) say, checked and with the defaults filled in.
+ *
+ *	config_init, arguments_parse, sources_read, config_finish
  */
 #ifndef CONFIG_H
 #define CONFIG_H
@@ -15,11 +17,23 @@
 #include "waiter.h"
 
 #define UNSET INT64_C(-1)
+#define CONFIG_FILES 2
 
 enum on_lost { ON_LOST_KILL, ON_LOST_WARN, ON_LOST_SIGNAL };
 enum format { FORMAT_PEOPLE, FORMAT_SHELL, FORMAT_JSON };
 
+/* A configuration file that was read. */
+struct config_file {
+	const char *path;
+	bool exposed; /* others can read a password in it */
+};
+
 struct settings {
+	uint64_t given;   /* options that something has set: options_bit */
+	uint64_t by_file; /* those that a file has set */
+	struct config_file files[CONFIG_FILES]; /* a path NULL: no more */
+	const char *config, *set;               /* --config, --set */
+	char *password; /* owned; for servers whose URL has none */
 	struct url servers[SERVERS_MAX]; /* owned until config_quorum */
 	size_t server_count;
 	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
@@ -55,8 +69,11 @@ char *config_keep(struct settings *settings, const char *text);
 int config_add_servers(struct settings *settings, char *list,
 		       struct error *error);
 
-/* After the command line: the environment, defaults, and whether all of it
- * goes together. */
+/* The password for servers whose URL has none. */
+int config_set_password(struct settings *settings, const char *password,
+			struct error *error);
+
+/* At last: defaults, and whether all of it goes together. */
 int config_finish(struct settings *settings, struct error *error);
 
 /* What a run must hold: the ttl has room to renew and to stop COMMAND. */

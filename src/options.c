@@ -24,6 +24,7 @@
 #define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK)
 
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
+#define DAY INT64_C(86400000)
 
 static const char *set_duration(struct settings *settings, void *field,
 				char *value)
@@ -39,6 +40,28 @@ static const char *set_positive(struct settings *settings, void *field,
 
 	if (set_duration(settings, field, value) != NULL || *ms <= 0)
 		return WANT_DURATION " (more than 0)";
+	return NULL;
+}
+
+/* A longer lease would be renewed anyway, one that clocks eat up holds nothing.
+ */
+static const char *set_ttl(struct settings *settings, void *field, char *value)
+{
+	const int64_t *ms = field;
+
+	if (set_duration(settings, field, value) != NULL ||
+	    *ms <= lock_drift(*ms) || *ms > DAY)
+		return WANT_DURATION " (3ms to a day)";
+	return NULL;
+}
+
+/* A typing error must not leave a lock behind for years. */
+static const char *set_hold(struct settings *settings, void *field, char *value)
+{
+	const int64_t *ms = field;
+
+	if (set_duration(settings, field, value) != NULL || *ms > DAY)
+		return WANT_DURATION " (a day at most)";
 	return NULL;
 }
 
@@ -76,6 +99,15 @@ static const char *set_server(struct settings *settings, void *field,
 	(void)field;
 	return config_add_servers(settings, value, &settings->error) < 0 ? ""
 									 : NULL;
+}
+
+static const char *set_password(struct settings *settings, void *field,
+				char *value)
+{
+	(void)field;
+	return config_set_password(settings, value, &settings->error) < 0
+		       ? ""
+		       : NULL;
 }
 
 static const char *set_conflict(struct settings *settings, void *field,
@@ -185,27 +217,36 @@ static const char *set_json(struct settings *settings, void *field, char *value)
 const struct option options[] = {
 	{'S', "server", TAKES_VALUE, "URL", ALL, set_server, 0,
 	 "a server; again, or with commas, for each further one", true},
+	{0, "password", TAKES_VALUE, "PASSWORD", 0, set_password, 0, NULL},
+	{0, "config", TAKES_VALUE, "FILE", ALL, set_text, FIELD(config),
+	 "settings (~/.config/redlock.conf, /etc/redlock.conf)",
+	 .command_only = true},
+	{0, "set", TAKES_VALUE, "NAME", ALL, set_text, FIELD(set),
+	 "the servers of section [NAME] of the settings", .command_only = true},
 	{0, "timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
 	 FIELD(timeout),
 	 "the longest that one round with the servers takes (1s)"},
-	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND, set_positive,
+	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND, set_ttl,
 	 FIELD(ttl), "the lease (30s)"},
 	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_flag,
 	 FIELD(nonblock), "do not wait"},
 	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,
 	 FIELD(patience.limit), "wait no longer than this (for ever)"},
 	{'E', "conflict-exit-code", TAKES_VALUE, "N", WAITING, set_conflict, 0,
-	 "exit status where KEY is held by others (75)"},
+	 "exit status where KEY is held by others (75)", .command_only = true},
 	{'x', "exclusive", TAKES_NOTHING, NULL, TAKING, set_flag,
-	 FIELD(exclusive), "one holder at a time (the default)"},
+	 FIELD(exclusive), "one holder at a time (the default)",
+	 .command_only = true},
 	{'s', "shared", TAKES_NOTHING, NULL, TAKING, set_flag, FIELD(shared),
-	 "any number of shared holders, or one exclusive"},
+	 "any number of shared holders, or one exclusive",
+	 .command_only = true},
 	{'P', "permits", TAKES_VALUE, "N", TAKING, set_permits, 0,
-	 "up to N holders at a time"},
+	 "up to N holders at a time", .command_only = true},
 	{'r', "reentrant", TAKES_NOTHING, NULL, TAKING, set_flag,
-	 FIELD(reentrant), "an owner may hold KEY more than once"},
+	 FIELD(reentrant), "an owner may hold KEY more than once",
+	 .command_only = true},
 	{0, "token", TAKES_VALUE, "TOKEN", ACQUIRE, set_owner, FIELD(owner),
-	 "with -r: the owner to be (a fresh one)"},
+	 "with -r: the owner to be (a fresh one)", .command_only = true},
 	{0, "poll", MAY_TAKE_VALUE, "DURATION", TAKING, set_poll,
 	 FIELD(patience.every),
 	 "no queue: try again, every DURATION (growing, to 128ms)"},
@@ -219,31 +260,87 @@ const struct option options[] = {
 	{'k', "kill-after", TAKES_VALUE, "DURATION", RUN, set_duration,
 	 FIELD(kill_after),
 	 "between SIGTERM and SIGKILL (a sixth of the ttl, 5s at most)"},
-	{0, "min-hold", TAKES_VALUE, "DURATION", RUN, set_duration,
-	 FIELD(min_hold), "keep KEY so long, even when COMMAND ends sooner"},
+	{0, "min-hold", TAKES_VALUE, "DURATION", RUN, set_hold, FIELD(min_hold),
+	 "keep KEY so long, even when COMMAND ends sooner"},
 	{0, "max-hold", TAKES_VALUE, "DURATION", RUN, set_positive,
 	 FIELD(max_hold), "stop COMMAND (124) after it has held KEY so long"},
 	{0, "on-lost", TAKES_VALUE, "kill|warn|SIGNAL", RUN, set_on_lost, 0,
 	 "what a lost lock means for COMMAND (kill)"},
 	{'c', "command", TAKES_VALUE, "STRING", RUN, set_text,
-	 FIELD(shell_command), "run STRING with $SHELL -c"},
+	 FIELD(shell_command), "run STRING with $SHELL -c",
+	 .command_only = true},
 	{0, "status-fd", TAKES_VALUE, "N", RUN, set_status_fd, 0,
-	 "write how it went to descriptor N, as one JSON line"},
+	 "write how it went to descriptor N, as one JSON line",
+	 .command_only = true},
 	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
-	 "for eval, or for programs"},
+	 "for eval, or for programs", .command_only = true},
 	{0, "format", TAKES_VALUE, "json", STATUS | LIST, set_json, 0,
-	 "for programs: one JSON object a line"},
+	 "for programs: one JSON object a line", .command_only = true},
 	{'y', "yes", TAKES_NOTHING, NULL, BREAK, set_flag, FIELD(yes),
-	 "do not ask"},
+	 "do not ask", .command_only = true},
 	{'q', "quiet", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(quiet),
-	 "only errors"},
+	 "only errors", .command_only = true},
 	{'v', "verbose", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(verbose),
 	 "each step with its time"},
 	{'h', "help", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(help),
-	 "this text"},
+	 "this text", .command_only = true},
 };
 
 const size_t option_count = sizeof(options) / sizeof(options[0]);
+
+_Static_assert(sizeof(options) / sizeof(options[0]) <= 64,
+	       "settings->given has 64 bits");
+
+static bool is_named(const struct option *option, const char *name,
+		     size_t length)
+{
+	return strlen(option->name) == length &&
+	       memcmp(option->name, name, length) == 0;
+}
+
+const struct option *options_find(const char *name, size_t length,
+				  unsigned wanted)
+{
+	const struct option *found = NULL;
+
+	for (size_t i = 0; i < option_count; i++)
+		if (options[i].commands != 0 &&
+		    is_named(&options[i], name, length) &&
+		    (found == NULL || (options[i].commands & wanted)))
+			found = &options[i];
+	return found;
+}
+
+uint64_t options_bit(const struct option *option)
+{
+	return UINT64_C(1) << (option - options);
+}
+
+uint64_t options_opposites(const struct option *option)
+{
+	static const char *const pairs[][2] = {
+		{"nonblock", "wait"},
+		{"nonblock", "poll"},
+		{"nonblock", "tries"},
+		{"quiet", "verbose"},
+	};
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		for (size_t side = 0; side < 2; side++)
+			if (strcmp(option->name, pairs[i][side]) == 0)
+				bits |= options_bit(options_find(
+					pairs[i][!side],
+					strlen(pairs[i][!side]), ALL));
+	return bits;
+}
+
+const char *options_set(struct settings *settings, const struct option *option,
+			char *value)
+{
+	settings->given |= options_bit(option);
+	return option->set(settings, (char *)settings + option->field, value);
+}
 
 void options_help(struct buffer *text, const struct command *command)
 {

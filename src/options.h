@@ -1,6 +1,7 @@
 /*
- * The options of all commands: one table, from which the command line is read
- * (arguments.h) and the usage texts are made.
+ * The options of all commands: one table, from which the command line
+ * (arguments.h) and the configuration files (sources.h) are read and the usage
+ * texts are made.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -21,15 +22,32 @@ struct option {
 	const char *name;
 	enum { TAKES_NOTHING, TAKES_VALUE, MAY_TAKE_VALUE } takes;
 	const char *value; /* its name in help */
-	unsigned commands; /* those that take it: enum command_id */
+	unsigned commands; /* those that take it: enum command_id; 0: no command
+			      line has it, only files */
 	option_setter *set;
 	size_t field; /* in struct settings */
 	const char *help;
 	bool repeats;
+	bool command_only; /* refused in a file: it says what a command does
+			      and answers, or chooses the file */
 };
 
 extern const struct option options[];
 extern const size_t option_count;
+
+/* The row of this name that one of these commands takes, else any other that a
+ * command takes; NULL where there is none. */
+const struct option *options_find(const char *name, size_t length,
+				  unsigned commands);
+
+/* The bit of this option in settings->given, and those of the options that
+ * cannot go with it (none are command_only on both sides). */
+uint64_t options_bit(const struct option *option);
+uint64_t options_opposites(const struct option *option);
+
+/* Sets the option, and notes that it is given; results as option_setter. */
+const char *options_set(struct settings *settings, const struct option *option,
+			char *value);
 
 /* Appends a command's options, a line each. */
 void options_help(struct buffer *text, const struct command *command);

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "options.h"
 #include "signals.h"
+#include "sources.h"
 #include "suggest.h"
 #include "title.h"
 
@@ -126,6 +127,21 @@ static int help(char **argv)
 	return EXIT_USAGE;
 }
 
+static void tell_files(const struct settings *settings)
+{
+	for (size_t i = 0; i < CONFIG_FILES; i++) {
+		const struct config_file *file = &settings->files[i];
+
+		if (file->path == NULL)
+			break;
+		log_step("settings: %s", file->path);
+		if (file->exposed)
+			log_notice("%s: others can read the password in it: "
+				   "chmod 600",
+				   file->path);
+	}
+}
+
 static int run_command(const struct command *command, char **argv)
 {
 	struct settings settings;
@@ -134,7 +150,8 @@ static int run_command(const struct command *command, char **argv)
 
 	config_init(&settings);
 	if (arguments_parse(&settings, command, argv, &error) < 0 ||
-	    (!settings.help && config_finish(&settings, &error) < 0)) {
+	    (!settings.help && (sources_read(&settings, command, &error) < 0 ||
+				config_finish(&settings, &error) < 0))) {
 		log_error("%s", error.text);
 		status = error.code;
 	} else if (settings.help) {
@@ -143,6 +160,7 @@ static int run_command(const struct command *command, char **argv)
 		log_init(settings.quiet     ? LOG_QUIET
 			 : settings.verbose ? LOG_VERBOSE
 					    : LOG_NORMAL);
+		tell_files(&settings);
 		status = command->main(&settings);
 	}
 	config_release(&settings);

@@ -104,6 +104,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "'$(literal "$value")'" run --on-lost "$value" "${RUN_TAIL[@]}"
 	done
 	refuses 64 "''" run --label '' "${RUN_TAIL[@]}"
+	refuses 64 "''" run --config '' "${RUN_TAIL[@]}"
+	refuses 64 "''" run --set '' "${RUN_TAIL[@]}"
 	refuses 64 "''" run -c '' key
 	for value in '' xml JSON 'json ' shell,json; do
 		refuses 64 "'$(literal "$value")'" acquire --format "$value" key
@@ -128,6 +130,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "option (${words[0]}) .*twice" run "${words[@]:1}" "${RUN_TAIL[@]}" 8>/dev/null
 	done <<-'ROWS'
 		--timeout --timeout 1 --timeout 1
+		--config --config /dev/null --config /dev/null
+		--set --set a --set=a
 		-t|--ttl -t 5 -t 5
 		-t|--ttl -t 5 --ttl 5
 		-t|--ttl --ttl=5 --ttl=6
@@ -184,6 +188,10 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 			refuses 64 '-x, -s, -r and -P' "$command" $kinds "${tail[@]}"
 		done
 	done
+	for command in acquire release extend wait list status break; do
+		REDLOCK_TOKEN=token refuses 64 '-S and --set' "$command" -S "$NOWHERE" --set a key
+	done
+	refuses 64 '-S and --set' run --set a -S "$NOWHERE" "${RUN_TAIL[@]}"
 	refuses 64 '--token.*-r' acquire --token a key
 	refuses 64 '--token.*-r' acquire -s --token a key
 	refuses 64 '--token.*-r' acquire -P 2 --token=a key
@@ -310,7 +318,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 @test "options of later releases are unknown, not half there" {
 	local option
 	for option in --replicas=1 \
-		--config=/dev/null --cacert=/dev/null --insecure; do
+		--cacert=/dev/null --insecure; do
 		refuses 64 "${option%%=*}" run "$option" "${RUN_TAIL[@]}"
 	done
 	refuses 64 '-p' acquire -p 1 key
@@ -320,7 +328,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "an option without its value is refused" {
 	local option
-	for option in -S -t --ttl -w -E -P --permits --tries --timeout --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd; do
+	for option in -S -t --ttl -w -E -P --permits --tries --timeout --config --set --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd; do
 		refuses 64 "$(literal "${option#--}")" run "$option"
 	done
 	refuses 64 format acquire key --format

@@ -1,0 +1,363 @@
+#include "sources.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "conffile.h"
+#include "environment.h"
+#include "options.h"
+#include "output.h"
+#include "suggest.h"
+
+#define SYSTEM_FILE "/etc/redlock.conf"
+#define NAMES_MAX 64
+#define QUOTED_LONGEST 64 /* bytes of a value in an error */
+
+struct reader {
+	struct settings *settings;
+	const struct command *command;
+	struct conffile files[CONFIG_FILES];
+	size_t file_count;
+	uint64_t denied; /* options that were given as "no" */
+	struct error *error;
+};
+
+/* One section of a file. */
+struct source {
+	struct reader *reader;
+	struct conffile *file;
+	bool counts;
+	bool has_secret;
+	uint64_t before;       /* what was given before it */
+	uint64_t here, yes;    /* what it gives itself; not as "no" */
+	struct settings aside; /* for what is not used */
+};
+
+/* --- one line ----------------------------------------------------------- */
+
+static const struct option *find_option(const struct reader *reader,
+					const char *name)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (options[i].commands == 0 &&
+		    strcmp(options[i].name, name) == 0)
+			return &options[i];
+	return options_find(name, strlen(name), reader->command->id);
+}
+
+static int refuse_name(struct reader *reader, const char *name)
+{
+	const char *names[NAMES_MAX], *nearest;
+	size_t count = 0;
+
+	for (size_t i = 0; i < option_count; i++)
+		if (!options[i].command_only)
+			names[count++] = options[i].name;
+	nearest = suggest_nearest(name, names, count);
+	error_set(reader->error, EXIT_CONFIG, "unknown option '%s'%s%s%s", name,
+		  nearest != NULL ? ": did you mean " : "",
+		  nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+	return -1;
+}
+
+/* Whether this option may stand here. */
+static int check_option(struct source *source, const struct option *option)
+{
+	struct error *error = source->reader->error;
+	uint64_t bit = options_bit(option);
+
+	if (option->command_only) {
+		error_set(error, EXIT_CONFIG,
+			  "'%s' is for the command line only", option->name);
+		return -1;
+	}
+	if ((source->here & bit) && !option->repeats) {
+		error_set(error, EXIT_CONFIG, "'%s' is given twice",
+			  option->name);
+		return -1;
+	}
+	source->here |= bit;
+	return 0;
+}
+
+/* As options_set; flags are "yes" or "no", and so is an option whose value may
+ * be left out. */
+static const char *set_value(struct settings *settings,
+			     const struct option *option, char *value)
+{
+	if (option->takes == TAKES_VALUE)
+		return options_set(settings, option, value);
+	if (strcmp(value, "no") == 0) {
+		settings->given |= options_bit(option);
+		return NULL;
+	}
+	if (strcmp(value, "yes") == 0)
+		return options_set(settings, option, NULL);
+	return option->takes == TAKES_NOTHING
+		       ? "yes or no"
+		       : options_set(settings, option, value);
+}
+
+/* Where the line goes: to the settings, or (NULL) aside. */
+static struct settings *target_of(const struct source *source,
+				  const struct option *option)
+{
+	const struct reader *reader = source->reader;
+	uint64_t said = source->before & ~reader->denied;
+
+	if (!source->counts || (source->before & options_bit(option)) ||
+	    (said & options_opposites(option)))
+		return NULL;
+	/* of those without a command all take it */
+	if (option->commands != 0 && !(option->commands & reader->command->id))
+		return NULL;
+	return reader->settings;
+}
+
+/* How many passwords there are. */
+static size_t secrets(const struct settings *settings)
+{
+	size_t count = settings->password != NULL;
+
+	for (size_t i = 0; i < settings->server_count; i++)
+		count += settings->servers[i].password != NULL;
+	return count;
+}
+
+static int read_value(struct source *source, const struct option *option,
+		      char *value)
+{
+	struct reader *reader = source->reader;
+	struct settings *target = target_of(source, option);
+	bool no = option->takes != TAKES_VALUE && strcmp(value, "no") == 0;
+	const char *wanted;
+	size_t known;
+
+	if (!no && (source->yes & options_opposites(option))) {
+		error_set(reader->error, EXIT_CONFIG,
+			  "'%s' cannot go with what stands above it",
+			  option->name);
+		return -1;
+	}
+	if (!no)
+		source->yes |= options_bit(option);
+	if (target != NULL) {
+		reader->settings->by_file |= options_bit(option);
+		if (no)
+			reader->denied |= options_bit(option);
+	} else {
+		target = &source->aside;
+	}
+	known = secrets(target);
+	wanted = set_value(target, option, value);
+	source->has_secret |= secrets(target) > known;
+	if (wanted == NULL)
+		return 0;
+	if (*wanted == '\0')
+		*reader->error = target->error;
+	else
+		error_set(reader->error, EXIT_CONFIG, "%s '%.*s' is not %s",
+			  option->name, QUOTED_LONGEST, value, wanted);
+	return -1;
+}
+
+static int read_line(struct source *source, const struct conffile_line *line)
+{
+	struct reader *reader = source->reader;
+	const struct option *option = find_option(reader, line->name);
+
+	if ((option != NULL ? check_option(source, option)
+			    : refuse_name(reader, line->name)) == 0 &&
+	    read_value(source, option, line->value) == 0)
+		return 0;
+	reader->error->code = EXIT_CONFIG;
+	conffile_blame(source->file, line->number, reader->error);
+	return -1;
+}
+
+/* --- one section -------------------------------------------------------- */
+
+/* counts: it is used, where nothing has said otherwise before. */
+static int read_section(struct reader *reader, size_t which, size_t section,
+			bool counts)
+{
+	struct source source = {
+		.reader = reader,
+		.file = &reader->files[which],
+		.counts = counts,
+		.before = reader->settings->given,
+	};
+	int result = 0;
+
+	config_init(&source.aside);
+	for (size_t i = 0; i < source.file->count && result == 0; i++)
+		if (source.file->lines[i].section == section)
+			result = read_line(&source, &source.file->lines[i]);
+	reader->settings->files[which].exposed |=
+		source.has_secret && source.file->readable;
+	config_release(&source.aside);
+	return result;
+}
+
+/* Where the file has the set; 0: it has not. */
+static size_t find_set(const struct conffile *file, const char *name)
+{
+	for (size_t i = 1; i < file->section_count; i++)
+		if (strcmp(file->sections[i], name) == 0)
+			return i;
+	return 0;
+}
+
+static int refuse_set(struct reader *reader)
+{
+	const char *names[CONFIG_FILES * CONFFILE_SECTIONS], *nearest;
+	const char *set = reader->settings->set;
+	size_t count = 0;
+
+	for (size_t i = 0; i < reader->file_count; i++)
+		for (size_t n = 1; n < reader->files[i].section_count; n++)
+			names[count++] = reader->files[i].sections[n];
+	nearest = suggest_nearest(set, names, count);
+	error_set(reader->error, EXIT_CONFIG,
+		  "--set '%.*s': no configuration file has this section",
+		  QUOTED_LONGEST, set);
+	for (size_t i = 0; i < reader->file_count; i++)
+		error_append(reader->error, "%s%s", i == 0 ? ": " : ", ",
+			     reader->files[i].path);
+	if (nearest != NULL)
+		error_append(reader->error, ": did you mean %s?", nearest);
+	return -1;
+}
+
+/* All sections, of which only that of --set counts. */
+static int read_sets(struct reader *reader)
+{
+	struct settings *settings = reader->settings;
+	bool found = false;
+
+	for (size_t which = 0; which < reader->file_count; which++) {
+		const struct conffile *file = &reader->files[which];
+		size_t set = settings->set != NULL
+				     ? find_set(file, settings->set)
+				     : 0;
+
+		found |= set > 0;
+		for (size_t i = 1; i < file->section_count; i++)
+			if (read_section(reader, which, i, i == set) < 0)
+				return -1;
+	}
+	if (settings->set == NULL)
+		return 0;
+	if (!found)
+		return refuse_set(reader);
+	if (settings->server_count > 0)
+		return 0;
+	error_set(reader->error, EXIT_CONFIG, "--set '%s': [%s] has no server",
+		  settings->set, settings->set);
+	return -1;
+}
+
+/* --- the files ---------------------------------------------------------- */
+
+/* What the environment says counts as given, too. */
+static int read_environment(struct reader *reader)
+{
+	struct settings *settings = reader->settings;
+
+	if (environment_read(settings, reader->error) < 0)
+		return -1;
+	if (settings->server_count > 0)
+		settings->given |= options_bit(find_option(reader, "server"));
+	if (settings->password != NULL)
+		settings->given |= options_bit(find_option(reader, "password"));
+	return 0;
+}
+
+/* A directory of the user's own; NULL where there is none. */
+static const char *find_home(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *user;
+
+	if (home != NULL && *home == '/')
+		return home;
+	user = getpwuid(getuid());
+	return user != NULL ? user->pw_dir : NULL;
+}
+
+static const char *find_user_file(struct settings *settings)
+{
+	const char *directory = getenv("XDG_CONFIG_HOME"), *below = "";
+	struct buffer path = {0};
+
+	if (getauxval(AT_SECURE))
+		return NULL;
+	if (directory == NULL || *directory != '/') {
+		directory = find_home();
+		below = "/.config";
+	}
+	if (directory == NULL)
+		return NULL;
+	buffer_print(&path, "%s%s/redlock.conf", directory, below);
+	directory = config_keep(settings, path.data);
+	buffer_release(&path);
+	return directory;
+}
+
+static int read_file(struct reader *reader, const char *path, bool may_lack)
+{
+	struct conffile *file = &reader->files[reader->file_count];
+	int result;
+
+	if (path == NULL)
+		return 0;
+	result = conffile_read(file, path, may_lack, reader->error);
+	if (file->path != NULL)
+		reader->settings->files[reader->file_count++].path = path;
+	return result;
+}
+
+static int read_files(struct reader *reader)
+{
+	const char *path = reader->settings->config;
+
+	if (path != NULL)
+		return read_file(reader, path, false);
+	path = find_user_file(reader->settings);
+	return read_file(reader, path, true) < 0 ||
+			       read_file(reader, SYSTEM_FILE, true) < 0
+		       ? -1
+		       : 0;
+}
+
+static int read_all(struct reader *reader)
+{
+	if (read_files(reader) < 0 || read_sets(reader) < 0 ||
+	    read_environment(reader) < 0)
+		return -1;
+	for (size_t which = 0; which < reader->file_count; which++)
+		if (read_section(reader, which, 0, true) < 0)
+			return -1;
+	return 0;
+}
+
+int sources_read(struct settings *settings, const struct command *command,
+		 struct error *error)
+{
+	struct reader reader = {
+		.settings = settings, .command = command, .error = error};
+	int result;
+
+	if (settings->set != NULL && settings->server_count > 0) {
+		error_set(error, EXIT_USAGE,
+			  "-S and --set: it is one or the other");
+		return -1;
+	}
+	result = read_all(&reader);
+	for (size_t which = 0; which < CONFIG_FILES; which++)
+		conffile_release(&reader.files[which]);
+	return result;
+}

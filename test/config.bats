@@ -1,0 +1,618 @@
+#!/usr/bin/env bats
+# Configuration files: what they may say, what it changes, and which of them counts.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2059,SC2154 # text for inner shells; tests are subshells; cli.bash uses it; formats; bats sets it
+
+load helper
+load cli
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	FILE=$TMP/redlock.conf
+	unset REDLOCK_SERVERS
+}
+
+# file FORMAT [ARGUMENT...]: what is in $FILE, as printf has it.
+file() {
+	printf "$@" >"$FILE"
+	chmod 600 "$FILE"
+}
+
+# mistake LINE PATTERN FORMAT: what is wrong with a $FILE of this content, and in which line.
+mistake() {
+	file "$3"
+	refuses 78 "^redlock: $(literal "$FILE"):$1: $2" acquire --config "$FILE" key
+}
+
+# fine FORMAT [ARGUMENT...]: a $FILE of this content is right: only the server is not there.
+fine() {
+	file "$@"
+	refuses 69 "$(literal "$NOWHERE")" extend --config "$FILE" key token
+}
+
+# ends STATUS [OPTION...]: how `acquire` on $KEY does, with $FILE.
+ends() {
+	local want=$1
+	shift
+	redlock acquire --config "$FILE" "$@" "$KEY"
+	[[ $status == "$want" ]] || { echo "$status: $stderr" >&2 && false; }
+}
+
+# figures TTL KILL_AFTER TIMEOUT [OPTION...]: what these are for `run`, with $FILE.
+figures() {
+	local ttl=$1 kill_after=$2 timeout=$3
+	shift 3
+	refuses 64 "of $ttl ms .* $kill_after --kill-after .* 2 x $timeout --timeout" \
+		run --config "$FILE" "$@" key true
+}
+
+# --- what is in a file ----------------------------------------------------
+
+@test "lines NAME = VALUE, blanks, comments and sections are read" {
+	local text
+	for text in "server=$NOWHERE" "server = $NOWHERE" "\t server\t=  $NOWHERE \t" "server = $NOWHERE\n" \
+		"server = $NOWHERE\r\n\r\nttl = 5s\r\n" "\xef\xbb\xbfserver = $NOWHERE\n" "\n\n# x\n  \t# = [\n#\nserver = $NOWHERE" \
+		"server = $NOWHERE\n[a]\nserver = unix:///b\n [ b.c-D_9 ] \nttl = 5s" "server = $NOWHERE\n[empty]\n"; do
+		fine "$text"
+	done
+	no_row_failed
+}
+
+@test "a line that is nothing of that is refused, with its number, and is not shown" {
+	local line
+	for line in hunter2 'server redis://:hunter2@host' 'server redis://:hunter2@host?a=b' 'password: hunter2' '= hunter2' \
+		' =' 'pass word = hunter2' 'password# = hunter2' '; hunter2' "$(repeat x 65) = 1"; do
+		mistake 3 'not NAME = VALUE, nor \[SECTION\], nor # COMMENT$' "# one\n\n$line\n"
+		grep -H hunter2 "$TMP/refused.err" >&2 && ((++failed_rows))
+	done
+	no_row_failed
+}
+
+@test "a section's line that is none is refused" {
+	local line
+	for line in '[a' '[a] # b' '[a] b' '[' '[a]='; do mistake 2 'a section is \[NAME\], alone' "ttl = 5s\n$line\n"; done
+	for line in '[]' '[ ]' '[a b]' '[a/b]' '[[a]]' '[\xc3\xa4]' "[$(repeat x 65)]"; do
+		mistake 2 "a section's name is" "ttl = 5s\n$line\n"
+	done
+	mistake 5 'section \[a\] is there twice' '[a]\n[b]\n\n\n[a]\n'
+	fine "server = $NOWHERE\n$(printf '[%d]\\n' {1..63})"
+	mistake 65 'more than 63 sections' "server = $NOWHERE\n$(printf '[%d]\\n' {1..64})"
+	no_row_failed
+}
+
+@test "control characters are refused, as nobody sees them" {
+	mistake 2 'a control character \(0x00\)' 'ttl = 5s\nwait = 5s\0\n'
+	mistake 1 'a control character \(0x00\)' '\0'
+	mistake 1 'a control character \(0x0d\)' '# all of a file\rttl = 5s\r'
+	mistake 1 'a control character \(0x1b\)' 'label = \x1b[31m'
+	mistake 1 'a control character \(0x7f\)' 'label = a\x7f'
+	mistake 1 'a control character \(0x00\)' '\xff\xfet\0t\0l\0'
+	no_row_failed
+}
+
+@test "an unknown name is refused; a near miss is told what was meant" {
+	mistake 2 "unknown option 'frobnicate'$" 'ttl = 5s\nfrobnicate = 5\n'
+	mistake 1 "unknown option 'tll': did you mean ttl\?" 'tll = 5s'
+	mistake 1 "unknown option 'servers': did you mean server\?" 'servers = redis://a'
+	mistake 1 "unknown option 'pasword': did you mean password\?" 'pasword = hunter2'
+	mistake 2 "unknown option 'tll'" '[unused]\ntll = 5s'
+	no_row_failed
+}
+
+REFUSED=(config set token help yes quiet command status-fd format conflict-exit-code exclusive shared permits reentrant)
+
+@test "what a command does and answers is not a file's to say" {
+	local name
+	for name in "${REFUSED[@]}"; do
+		mistake 2 "'$name' is for the command line only$" "ttl = 5s\n$name = 1\n"
+	done
+	no_row_failed
+}
+
+@test "a value that is none is refused and quoted, for every command" {
+	mistake 1 "ttl '5x' is not a DURATION" 'ttl = 5x'
+	mistake 1 "ttl '' is not a DURATION" 'ttl ='
+	mistake 1 "ttl '5s # five' is not a DURATION" 'ttl = 5s # five'
+	mistake 1 "ttl '25h' is not .*day" 'ttl = 25h'
+	mistake 1 "min-hold '25h' is not .*day" 'min-hold = 25h'
+	mistake 1 "tries '0' is not a number" 'tries = 0'
+	mistake 1 "on-lost 'keep' is not kill, warn" 'on-lost = keep'
+	mistake 1 "label '' is not a text" 'label ='
+	mistake 1 "nonblock 'true' is not yes or no" 'nonblock = true'
+	mistake 1 "verbose '' is not yes or no" 'verbose ='
+	mistake 1 "poll '1x' is not a DURATION" 'poll = 1x'
+	mistake 1 'the password is empty' 'password ='
+	mistake 1 'an empty server address' 'server ='
+	mistake 1 '.*redis://host:0' 'server = redis://host:0'
+	mistake 2 '.*unix:///a.* is named twice' 'server = unix:///a\nserver = unix:///a\n'
+	mistake 1 'more than 32 servers' "server = $(printf 'unix:///%d,' {1..32})unix:///33"
+	mistake 2 "ttl '\\\\xff' is not a DURATION" '\nttl = \xff'
+	mistake 1 "ttl 'x{64}' is not a DURATION" "ttl = $(repeat x 60000)"
+	no_row_failed
+}
+
+@test "a name that stands twice in a section is refused, but for server" {
+	mistake 3 "'ttl' is given twice" 'ttl = 5s\n\nttl = 5s\n'
+	mistake 3 "'nonblock' is given twice" '[a]\nnonblock = no\nnonblock = no\n'
+	fine "ttl = 5s\nserver = unix:///nonexistent/a\nserver = $NOWHERE\n[a]\nttl = 6s\n[b]\nttl = 7s"
+	no_row_failed
+}
+
+@test "names that contradict each other in a section are refused" {
+	mistake 2 "'wait' cannot go with what stands above" 'nonblock = yes\nwait = 5s'
+	mistake 2 "'nonblock' cannot go with what stands above" 'poll = yes\nnonblock = yes'
+	mistake 3 "'nonblock' cannot go with what stands above" '[a]\ntries = 3\nnonblock = yes'
+	fine "server = $NOWHERE\nnonblock = no\nwait = 5s\n[a]\nnonblock = yes"
+	no_row_failed
+}
+
+@test "no error of a file shows a password" {
+	local line
+	for line in 'password = hunter2\npassword = hunter2' 'server = redis://bob:hunter2@' 'server = redis://:hunter2@host:0' \
+		'server = redis://:hunter2,x@host' 'server = redis:bob:hunter2@host'; do
+		mistake '[12]' '' "$line"
+		grep -H hunter2 "$TMP/refused.err" >&2 && ((++failed_rows))
+	done
+	no_row_failed
+}
+
+# --- what may be a file ---------------------------------------------------
+
+@test "a --config that is not there or no regular file is a wrong configuration, at once" {
+	refuses 78 "$(literal "$TMP/missing"): No such file" acquire --config "$TMP/missing" key
+	refuses 78 "$(literal "$TMP"): not a regular file" acquire --config "$TMP" key
+	mkfifo "$TMP/fifo"
+	refuses 78 "$(literal "$TMP/fifo"): not a regular file" acquire --config "$TMP/fifo" key
+	refuses 78 '/dev/zero: not a regular file' acquire --config /dev/zero key
+	refuses 78 'a\\n\\e\[31m: No such file' acquire --config $'/nonexistent/a\n\e[31m' key
+	refuses 69 '127\.0\.0\.1:1' acquire --config /dev/null -S redis://127.0.0.1:1 key
+	no_row_failed
+}
+
+@test "a file is 64 KiB at most" {
+	file "server = $NOWHERE\n#"
+	truncate -s 65535 "$FILE"
+	tr '\0' x <"$FILE" >"$TMP/full"
+	echo >>"$TMP/full"
+	refuses 69 "$(literal "$NOWHERE")" acquire --config "$TMP/full" key
+	echo >>"$TMP/full"
+	refuses 78 "$(literal "$TMP/full"): more than 65536 bytes" acquire --config "$TMP/full" key
+	no_row_failed
+}
+
+@test "a file that may not be read is a wrong configuration; a home that may not be entered has none" {
+	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
+	set_new
+	chmod 755 "$SET"
+	# a copy that they can reach: this tree may be in /root
+	install -m 755 "$REDLOCK" "$SET/redlock"
+	REDLOCK=$SET/redlock
+	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	mkdir -m 755 "$SET/home"
+	install -m 600 /dev/null "$SET/home/redlock.conf"
+	refuses 78 'home/redlock.conf: Permission denied' acquire --config "$SET/home/redlock.conf" key
+	export XDG_CONFIG_HOME=$SET/home REDLOCK_SERVERS=$NOWHERE
+	refuses 78 'home/redlock.conf: Permission denied' acquire key
+	chmod 700 "$SET/home"
+	refuses 69 "$(literal "$NOWHERE")" acquire key
+	refuses 78 'home/redlock.conf: Permission denied' acquire --config "$SET/home/redlock.conf" key
+	no_row_failed
+}
+
+@test "a password in a file that others can read is pointed out, and not shown" {
+	local mode text
+	for text in 'password = hunter2\nserver = redis://127.0.0.1:1\n' 'server = redis://:hunter2@127.0.0.1:1\n' \
+		'server = redis://127.0.0.1:1\n[other]\npassword = hunter2' \
+		'server = redis://127.0.0.1:1\n[other]\nserver = redis://:hunter2@b'; do
+		file "$text"
+		for mode in 604 644; do
+			chmod "$mode" "$FILE"
+			redlock acquire --config "$FILE" "$KEY"
+			[[ $status == 69 && $stderr == "redlock: $FILE: others can read the password"*$'\n'* && $stderr != *hunter2* ]]
+			redlock acquire -q --config "$FILE" "$KEY"
+			[[ $status == 69 && $stderr != *"$FILE"* ]]
+		done
+		chmod 600 "$FILE"
+		redlock acquire --config "$FILE" "$KEY"
+		[[ $status == 69 && $stderr != *"$FILE"* ]]
+	done
+	# no password, nothing to hide; and one of the environment's is not the file's
+	file 'server = redis://127.0.0.1:1\n'
+	chmod 644 "$FILE"
+	REDLOCK_PASSWORD=hunter2 redlock acquire --config "$FILE" "$KEY"
+	[[ $status == 69 && $stderr != *"$FILE"* ]]
+}
+
+@test "a group's file is root's to make, and nobody else's" {
+	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
+	file 'password = hunter2\nserver = redis://127.0.0.1:1\n'
+	chmod 640 "$FILE"
+	redlock acquire --config "$FILE" "$KEY"
+	[[ $status == 69 && $stderr != *"$FILE"* ]]
+	chown 65534 "$FILE"
+	redlock acquire --config "$FILE" "$KEY"
+	[[ $status == 69 && $stderr == *"$FILE: others can read"* ]]
+}
+
+# --- what it changes ------------------------------------------------------
+
+@test "server: all of them make the quorum" {
+	servers_start 3
+	file 'quarantine = 0\nserver = %s\nserver = %s,%s\n' "$(server_url 0)" "$(server_url 1)" "$(server_url 2)"
+	unset REDLOCK_SERVERS
+	ends 0
+	[[ $(servers_with 1 EXISTS "$KEY") == 3 ]]
+}
+
+@test "ttl, kill-after, timeout: the lease and what it must have room for" {
+	file 'ttl = 1s\nkill-after = 900ms\ntimeout = 300ms\n'
+	figures 1000 900 300
+	[[ $(<"$TMP/refused.err") == *'(by a configuration file: timeout, ttl, kill-after)' ]]
+	figures 800 900 300 -t 800ms
+	[[ $(<"$TMP/refused.err") == *'(by a configuration file: timeout, kill-after)' ]]
+	figures 1000 800 200 -k 800ms --timeout 200ms
+	servers_start 1
+	redlock acquire --config "$FILE" --format json -t 45 "$KEY-1"
+	expect 0 '.*"ttl_ms":45000,.*'
+	file 'ttl = 45s\n'
+	redlock acquire --config "$FILE" --format json "$KEY-2"
+	expect 0 '.*"ttl_ms":45000,.*'
+	no_row_failed
+}
+
+@test "nonblock, wait, poll, tries: how long others are waited for" {
+	servers_start 1
+	hold
+	file 'nonblock = yes\n'
+	ends 75
+	file 'wait = 50ms\n'
+	ends 75
+	file 'tries = 2\n'
+	ends 75
+	redlock wait --config "$FILE" -w 50ms "$KEY"
+	expect 75 '' 'redlock: .*'
+	file 'wait = 50ms\npoll = 10ms\nnonblock = no\n'
+	ends 75 -v
+	redlock wait --config "$FILE" "$KEY"
+	expect 75 '' 'redlock: .*'
+	rcli 0 CONFIG RESETSTAT
+	file 'poll = yes\nwait = 500ms\n'
+	ends 75
+	[[ $(rcli 0 INFO commandstats) == *cmdstat_eval:* ]]
+	[[ $(rcli 0 INFO commandstats) != *cmdstat_subscribe:* ]]
+}
+
+@test "poll = no, verbose = no: as if they were not there" {
+	servers_start 1
+	redlock acquire "$KEY"
+	expect 0 '.+'
+	rcli 0 CONFIG RESETSTAT
+	file 'poll = no\nverbose = no\nwait = 500ms\n'
+	ends 75
+	[[ $stderr == 'redlock: '*held* && $stderr != *$'\n'* ]]
+	# it has subscribed, which who polls does not
+	[[ $(rcli 0 INFO commandstats) == *cmdstat_subscribe:* ]]
+}
+
+@test "quarantine, label, verbose" {
+	servers_start 1
+	file 'quarantine = 1h\n'
+	ends 69 -w 50ms
+	[[ $stderr == *quarantine* ]]
+	file 'label = a "b" # c\nverbose = yes\n'
+	ends 0
+	[[ $stderr == "redlock: 0."*"s: settings: $FILE"* ]]
+	redlock status "$KEY"
+	[[ $status == 0 && $output == *"'a \"b\" # c'"* ]]
+}
+
+@test "min-hold, max-hold, on-lost: what becomes of COMMAND" {
+	servers_start 1
+	file 'min-hold = 60s\n'
+	redlock run --config "$FILE" "$KEY" true
+	expect 0
+	redlock status -q "$KEY"
+	expect 0
+	file 'max-hold = 100ms\n'
+	redlock run --config "$FILE" "$KEY-1" sleep 60
+	[[ $status == 124 ]]
+	file 'on-lost = warn\nttl = 1500ms\n'
+	redlock run --config "$FILE" "$KEY-2" sh -c "redis-cli -s $SERVERS/0/redis.sock DEL $KEY-2 >&2; sleep 2; exit 5"
+	[[ $status == 5 && $stderr == *lost* ]]
+	file 'min-hold = 60s\n'
+	refuses 64 '--min-hold is longer than --max-hold \(by a configuration file: min-hold\)' \
+		run --config "$FILE" --max-hold 5s key true
+	no_row_failed
+}
+
+@test "password: for servers whose URL has none, over none of the environment" {
+	servers_start 1
+	rcli 0 CONFIG SET requirepass hunter2
+	file 'server = %s\n' "$(server_url 0)"
+	unset REDLOCK_SERVERS
+	ends 77
+	file 'server = %s\npassword = hunter2\n' "$(server_url 0)"
+	ends 0
+	REDLOCK_PASSWORD=wrong ends 77
+	file 'server = unix://:hunter2@%s\npassword = wrong\n' "$SERVERS/0/redis.sock"
+	KEY+=-2 ends 0
+	file 'password = a b#c=d\n'
+	rcli 0 -a hunter2 CONFIG SET requirepass 'a b#c=d'
+	REDLOCK_SERVERS=$(server_url 0)
+	export REDLOCK_SERVERS
+	KEY+=-3 ends 0
+	redlock acquire --password=x "$KEY"
+	expect 64 '' "redlock: .*unknown option '--password'.*"
+}
+
+@test "an option of another command is no mistake and changes nothing" {
+	servers_start 1
+	file 'kill-after = 2s\nmin-hold = 3s\nwait = 1s\nlabel = x\nttl = 45s\nquarantine = 0\n'
+	ends 0
+	local token=$output
+	redlock extend --config "$FILE" "$KEY" "$token"
+	expect 0
+	redlock status --config "$FILE" -q "$KEY" "$token"
+	expect 0
+	redlock list --config "$FILE"
+	[[ $status == 0 ]]
+	redlock release --config "$FILE" "$KEY" "$token"
+	expect 0
+	redlock wait --config "$FILE" "$KEY"
+	expect 0
+	redlock break --config "$FILE" -y "$KEY"
+	[[ $status == 1 ]]
+}
+
+# --- which of them counts -------------------------------------------------
+
+@test "an option of the command line overrules what it excludes in a file" {
+	servers_start 1
+	hold
+	file 'nonblock = yes\n'
+	rcli 0 PEXPIRE "$KEY" 1500
+	ends 0 -w 60s
+	KEY+=-2
+	hold
+	file 'wait = 60s\npoll = 10ms\ntries = 1000\n'
+	ends 75 -n
+	file 'nonblock = yes\n'
+	ends 75 --tries 2
+	ends 75 --poll -w 100ms
+	file 'verbose = yes\n'
+	ends 75 -q -n
+	[[ $stderr != *settings* ]]
+}
+
+@test "the command line's servers are over the environment's, and these over a file's" {
+	file 'server = unix:///nonexistent/file\n'
+	refuses 69 nonexistent/file: acquire --config "$FILE" key
+	export REDLOCK_SERVERS=unix:///nonexistent/environment
+	refuses 69 nonexistent/environment: acquire --config "$FILE" key
+	refuses 69 nonexistent/line: acquire --config "$FILE" -S unix:///nonexistent/line key
+	REDLOCK_SERVERS='' refuses 69 nonexistent/file: acquire --config "$FILE" key
+	no_row_failed
+}
+
+@test "the user's file is in XDG_CONFIG_HOME, else in ~/.config, and --config takes its place" {
+	mkdir -p "$TMP/xdg" "$TMP/home/.config"
+	echo 'server = unix:///nonexistent/xdg' >"$TMP/xdg/redlock.conf"
+	echo 'server = unix:///nonexistent/home' >"$TMP/home/.config/redlock.conf"
+	export HOME=$TMP/home
+	refuses 69 nonexistent/home: acquire key
+	XDG_CONFIG_HOME=$TMP/xdg refuses 69 nonexistent/xdg: acquire key
+	XDG_CONFIG_HOME='' refuses 69 nonexistent/home: acquire key
+	cd "$TMP"
+	XDG_CONFIG_HOME=xdg refuses 69 nonexistent/home: acquire key
+	XDG_CONFIG_HOME=$TMP/none REDLOCK_SERVERS=$NOWHERE refuses 69 "$(literal "$NOWHERE")" acquire key
+	echo 'server = unix:///nonexistent/file' >"$FILE"
+	refuses 69 nonexistent/file: acquire --config "$FILE" key
+	echo 'tll = 5' >"$TMP/home/.config/redlock.conf"
+	refuses 78 "$(literal "$TMP/home/.config/redlock.conf"):1: unknown" acquire key
+	refuses 69 nonexistent/file: acquire --config "$FILE" key
+	mkfifo "$TMP/xdg/fifo"
+	mv "$TMP/xdg/fifo" "$TMP/xdg/redlock.conf"
+	XDG_CONFIG_HOME=$TMP/xdg refuses 78 'xdg/redlock.conf: not a regular file' acquire key
+	no_row_failed
+}
+
+# system_file: from now on ${SYSTEM[@]} COMMAND... runs where /etc/redlock.conf is $TMP/system, of
+# which each call makes a copy.
+system_file() {
+	mkdir -p "$TMP/etc"
+	find /etc -maxdepth 1 -type f -exec cp -t "$TMP/etc" {} +
+	SYSTEM=(unshare --mount sh -c 'cp "$0/system" "$0/etc/redlock.conf" && mount --bind "$0/etc" /etc && exec "$@"' "$TMP")
+	"${SYSTEM[@]}" true || skip "mounts can't be made here"
+}
+
+@test "the user's file is over the system's, option by option" {
+	: >"$TMP/system"
+	system_file
+	printf 'ttl = 1s\nkill-after = 900ms\ntimeout = 100ms\nserver = unix:///nonexistent/system\n' >"$TMP/system"
+	mkdir "$TMP/xdg"
+	TRACER=("${SYSTEM[@]}")
+	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --timeout' run key true
+	refuses 69 nonexistent/system: acquire key
+	export XDG_CONFIG_HOME=$TMP/xdg
+	printf 'timeout = 300ms\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
+	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 300 --timeout' run key true
+	refuses 69 nonexistent/user: acquire key
+	# --config is instead of both
+	echo 'server = unix:///nonexistent/file' >"$FILE"
+	refuses 69 nonexistent/file: run --config "$FILE" key true
+	echo 'tll = 5' >"$TMP/system"
+	refuses 78 '^redlock: /etc/redlock.conf:1: unknown' acquire key
+	# what excludes an option is overruled like it
+	printf 'nonblock = yes\n[a]\nserver = unix:///nonexistent/system\ntimeout = 100ms\n' >"$TMP/system"
+	printf 'wait = 50ms\n' >"$TMP/xdg/redlock.conf"
+	redlock_there() { run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" "$@"; }
+	redlock_there acquire -S "$NOWHERE" key
+	[[ $status == 69 && $stderr == *'still waiting'* ]]
+	printf 'wait = 50ms\ntimeout = 300ms\n[a]\nttl = 1s\nkill-after = 900ms\n' >"$TMP/xdg/redlock.conf"
+	refuses 69 nonexistent/system: extend --set a key token
+	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --timeout' run --set a key true
+	printf '[a]\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
+	refuses 69 nonexistent/user: extend --set a key token
+	refuses 78 "--set 'c': no configuration file has this section: $(literal "$TMP/xdg/redlock.conf"), /etc/redlock.conf$" \
+		status --set c key
+	no_row_failed
+}
+
+@test "a user's nonblock = no takes that of the system back" {
+	printf 'nonblock = yes\n' >"$TMP/system"
+	system_file
+	servers_start 1
+	hold
+	mkdir "$TMP/xdg"
+	export XDG_CONFIG_HOME=$TMP/xdg
+	printf 'nonblock = no\n' >"$TMP/xdg/redlock.conf"
+	rcli 0 PEXPIRE "$KEY" 1500
+	run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" acquire "$KEY"
+	[[ $status == 0 ]]
+	run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" acquire --config "$TMP/system" "$KEY"
+	[[ $status == 75 ]]
+	# and leaves what nonblock would have excluded
+	printf 'wait = 50ms\n' >"$TMP/system"
+	run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" acquire "$KEY"
+	[[ $status == 75 ]]
+}
+
+@test "who runs with more rights than the caller reads no file of the caller's choice" {
+	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
+	set_new
+	chmod 755 "$SET"
+	install -m 755 "$REDLOCK" "$SET/redlock"
+	echo 'tll = 5' >"$SET/redlock.conf"
+	chmod 644 "$SET/redlock.conf"
+	export XDG_CONFIG_HOME=$SET REDLOCK_SERVERS=$NOWHERE
+	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	REDLOCK=$SET/redlock
+	refuses 78 'redlock.conf:1: unknown' acquire key
+	chmod u+s "$SET/redlock"
+	install -m 4755 "$(command -v id)" "$SET/id"
+	[[ $("${TRACER[@]}" "$SET/id" -u) == 0 ]] || skip "there are no set-user-ID programs here"
+	refuses 69 "$(literal "$NOWHERE")" acquire key
+	no_row_failed
+}
+
+@test "without a file there are two opens, and no look-up of the user" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 REDLOCK_SERVERS=$NOWHERE
+	TRACER=(strace -f -qq -o "$TMP/trace" -e trace=%file)
+	refuses 69 "$(literal "$NOWHERE")" acquire key
+	grep redlock.conf "$TMP/trace" | grep -v execve >"$TMP/opens"
+	[[ $(wc -l <"$TMP/opens") == 2 && $(grep -c ENOENT "$TMP/opens") == 2 ]]
+	[[ ! $(grep -E 'passwd|nsswitch' "$TMP/trace") ]]
+	# where there is no HOME, the home is looked up
+	TRACER=(env -u HOME "${TRACER[@]}")
+	refuses 69 "$(literal "$NOWHERE")" acquire key
+	grep -qF "\"$(getent passwd "$(id -u)" | cut -d : -f 6)/.config/redlock.conf\"" "$TMP/trace"
+	refuses 69 "$(literal "$NOWHERE")" acquire --config /dev/null key
+	[[ ! $(grep -E '/redlock.conf|passwd|nsswitch' "$TMP/trace") ]]
+	no_row_failed
+}
+
+@test "help needs no file" {
+	mkdir "$TMP/.config"
+	echo 'tll = 5' >"$TMP/.config/redlock.conf"
+	export HOME=$TMP
+	local how
+	for how in help --version '--help' 'run --help' 'run --config /nonexistent --help' 'help run'; do
+		# shellcheck disable=SC2086 # words
+		redlock $how
+		[[ $status == 0 && $stderr == '' ]]
+	done
+}
+
+# --- server sets ----------------------------------------------------------
+
+@test "--set NAME takes the servers of [NAME], over the environment, for every command" {
+	file 'server = unix:///nonexistent/main\n[a]\nserver = unix:///nonexistent/a\n[b]\nserver = unix:///nonexistent/b\n'
+	export REDLOCK_TOKEN=token
+	local command
+	for command in acquire release extend list wait 'break -y'; do
+		# shellcheck disable=SC2086 # words
+		refuses 69 nonexistent/b: $command --config "$FILE" --set b key
+	done
+	redlock status --config "$FILE" --set a key
+	[[ $status == 69 && $stderr == *nonexistent/a:* ]]
+	refuses 69 nonexistent/a: run --config "$FILE" --set a key true
+	refuses 69 nonexistent/main: run --config "$FILE" key true
+	REDLOCK_SERVERS=$NOWHERE refuses 69 nonexistent/a: run --config "$FILE" --set a key true
+	REDLOCK_SERVERS=nonsense refuses 69 nonexistent/a: run --config "$FILE" --set a key true
+	no_row_failed
+}
+
+@test "what else is in a set's section is over what stands before the sections" {
+	file 'ttl = 1s\nkill-after = 900ms\nnonblock = yes\n[a]\nserver = %s\nkill-after = 950ms\nwait = 1s\n' "$NOWHERE"
+	figures 1000 950 166 --set a
+	figures 1000 900 166
+	figures 1000 970 166 --set a -k 970ms
+	no_row_failed
+}
+
+@test "a set's password is for its servers, over that of the environment" {
+	servers_start 1
+	rcli 0 CONFIG SET requirepass hunter2
+	unset REDLOCK_SERVERS
+	file 'password = wrong\n[a]\nserver = %s\npassword = hunter2\n[b]\nserver = %s\n' "$(server_url 0)" "$(server_url 0)"
+	REDLOCK_PASSWORD=wrong REDLOCK_PASSWORD_FILE=/nonexistent ends 0 --set a
+	ends 77 --set b
+}
+
+@test "a set that is in no file is a wrong configuration; a near miss is told what was meant" {
+	file 'ttl = 5s\n[prod]\nserver = unix:///a\n[empty]\nttl = 5s\n'
+	refuses 78 "--set 'prdo': no configuration file has this section: $(literal "$FILE"): did you mean prod\?" \
+		status --config "$FILE" --set prdo key
+	refuses 78 "--set 'x': no configuration file has this section: $(literal "$FILE")$" acquire --config "$FILE" --set x key
+	refuses 78 "--set 'x': no configuration file has this section$" acquire --set x key
+	refuses 78 "--set 'empty': \[empty\] has no server" acquire --config "$FILE" --set empty key
+	refuses 78 "a\\\\n\\\\e\[31m" acquire --config "$FILE" --set $'a\n\e[31m' key
+	no_row_failed
+}
+
+# --- what is said of it ---------------------------------------------------
+
+@test "redlock.conf(5) names every option, as one that a file has or as one that it has not" {
+	local name manual=$ROOT/man/redlock.conf.5
+	for name in $(for command in run acquire release extend status list wait break; do
+		"$REDLOCK" "$command" --help
+	done | grep -oE -- '--[a-z-]+' | cut -c 3- | sort -u) password; do
+		if [[ " ${REFUSED[*]} " == *" $name "* ]]; then
+			grep -qE "^\\.Fl -?.*\\b$name\\b" "$manual"
+		else
+			grep -qE "^\\.It Li $name\\b" "$manual"
+		fi || { echo "$name" >&2 && ((++failed_rows)); }
+	done
+	no_row_failed
+}
+
+@test "the example of redlock.conf(5) is right" {
+	sed -n '/^\.Bd/,/^\.Ed/p' "$ROOT/man/redlock.conf.5" | grep -v '^\.' >"$FILE"
+	chmod 600 "$FILE"
+	[[ -s $FILE ]]
+	refuses 69 nonexistent/redis.sock: acquire --config "$FILE" -S "$NOWHERE" key
+	no_row_failed
+}
+
+# completes WORD...: what bash makes of the last WORD.
+completes() {
+	bash -c '
+		compopt() { :; }
+		. "$0"
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE=$* COMP_POINT=${#COMP_LINE}
+		_redlock
+		printf "%s\n" "${COMPREPLY[@]}"
+	' "$ROOT/scripts/redlock.bash-completion" redlock "$@" | sort | xargs
+}
+
+@test "the completion knows --config, --set and the sections" {
+	file '[prod]\n [ lab ] \n#[no]\nttl = [x]\n[precious]\n'
+	[[ $(completes run --config "$TMP/redlock.c") == "$FILE" ]]
+	[[ $(completes run --config "$FILE" --set p) == 'precious prod' ]]
+	[[ $(completes acquire --config="$FILE" --set '') == 'lab precious prod' ]]
+	[[ $(XDG_CONFIG_HOME=$TMP completes run --set pro) == prod ]]
+	[[ $(completes run --confi) == --config && $(completes list --set) == --set ]]
+}
