@@ -112,7 +112,7 @@ stress: tests
 
 # libFuzzer finds inputs that break the parsers: SECONDS for each target.
 SECONDS = 30
-FUZZERS = text replies
+FUZZERS = text replies config
 FUZZ_FLAGS = $(subst -fcf-protection,,$(filter-out -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS))) \
 	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 FUZZ_SOURCES = $(filter-out redlock.c cmd%.c,$(SOURCES))

@@ -1,0 +1,83 @@
+/*
+ * Configuration files: any text is read to its end or refused with where and
+ * why, the same each time, and what is read is within its bounds. Built with
+ * -fsanitize=fuzzer.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "sources.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* a program's, that is named as every file is */
+static int descriptor;
+static char path[32];
+
+static void put(const uint8_t *data, size_t size)
+{
+	if (descriptor == 0) {
+		unsetenv("REDLOCK_SERVERS");
+		unsetenv("REDLOCK_PASSWORD");
+		unsetenv("REDLOCK_PASSWORD_FILE");
+		descriptor = memfd_create("redlock.conf", MFD_CLOEXEC);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+	}
+	if (ftruncate(descriptor, 0) < 0 ||
+	    pwrite(descriptor, data, size, 0) != (ssize_t)size)
+		abort();
+}
+
+static void check_settings(const struct settings *settings)
+{
+	if (settings->server_count > SERVERS_MAX ||
+	    (settings->ttl != UNSET && settings->ttl <= 0) ||
+	    (settings->timeout != UNSET && settings->timeout <= 0) ||
+	    (settings->password != NULL && *settings->password == '\0') ||
+	    (settings->nonblock && settings->patience.limit != UNSET) ||
+	    (settings->nonblock && settings->patience.poll) ||
+	    settings->shared || settings->reentrant || settings->quiet ||
+	    settings->help || settings->yes || settings->status_fd != -1 ||
+	    settings->conflict_code != EXIT_BUSY)
+		abort();
+}
+
+static int read_as(unsigned id, const char *set, struct error *error)
+{
+	const struct command command = {.id = id, .name = "command"};
+	struct settings settings;
+	int result;
+
+	config_init(&settings);
+	settings.config = path;
+	settings.set = set;
+	result = sources_read(&settings, &command, error);
+	if (result == 0)
+		check_settings(&settings);
+	else if (error->code != EXIT_CONFIG || error->text[0] == '\0')
+		abort();
+	config_release(&settings);
+	return result;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct error first, again;
+	int result;
+
+	put(data, size);
+	result = read_as(COMMAND_RUN, NULL, &first);
+	if (result < 0 && strncmp(first.text, path, strlen(path)) != 0)
+		abort();
+	/* a file is right or wrong, whatever the command */
+	if (read_as(COMMAND_LIST, NULL, &again) != result ||
+	    (result < 0 && strcmp(first.text, again.text) != 0))
+		abort();
+	read_as(COMMAND_WAIT, "a", &again);
+	return 0;
+}
