@@ -168,10 +168,13 @@ static int read_line(struct source *source, const struct conffile_line *line)
 {
 	struct reader *reader = source->reader;
 	const struct option *option = find_option(reader, line->name);
+	int result;
 
-	if ((option != NULL ? check_option(source, option)
-			    : refuse_name(reader, line->name)) == 0 &&
-	    read_value(source, option, line->value) == 0)
+	if (option == NULL)
+		result = refuse_name(reader, line->name);
+	else if ((result = check_option(source, option)) == 0)
+		result = read_value(source, option, line->value);
+	if (result == 0)
 		return 0;
 	reader->error->code = EXIT_CONFIG;
 	conffile_blame(source->file, line->number, reader->error);

@@ -387,11 +387,11 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 
 @test "the command line's servers are over the environment's, and these over a file's" {
 	file 'server = unix:///nonexistent/file\n'
-	refuses 69 nonexistent/file: acquire --config "$FILE" key
+	refuses 69 ': unix:///nonexistent/file: [^;]*$' acquire --config "$FILE" key
 	export REDLOCK_SERVERS=unix:///nonexistent/environment
-	refuses 69 nonexistent/environment: acquire --config "$FILE" key
-	refuses 69 nonexistent/line: acquire --config "$FILE" -S unix:///nonexistent/line key
-	REDLOCK_SERVERS='' refuses 69 nonexistent/file: acquire --config "$FILE" key
+	refuses 69 ': unix:///nonexistent/environment: [^;]*$' acquire --config "$FILE" key
+	refuses 69 ': unix:///nonexistent/line: [^;]*$' acquire --config "$FILE" -S unix:///nonexistent/line key
+	REDLOCK_SERVERS='' refuses 69 ': unix:///nonexistent/file: [^;]*$' acquire --config "$FILE" key
 	no_row_failed
 }
 
@@ -400,17 +400,17 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	echo 'server = unix:///nonexistent/xdg' >"$TMP/xdg/redlock.conf"
 	echo 'server = unix:///nonexistent/home' >"$TMP/home/.config/redlock.conf"
 	export HOME=$TMP/home
-	refuses 69 nonexistent/home: acquire key
-	XDG_CONFIG_HOME=$TMP/xdg refuses 69 nonexistent/xdg: acquire key
-	XDG_CONFIG_HOME='' refuses 69 nonexistent/home: acquire key
+	refuses 69 ': unix:///nonexistent/home: [^;]*$' acquire key
+	XDG_CONFIG_HOME=$TMP/xdg refuses 69 ': unix:///nonexistent/xdg: [^;]*$' acquire key
+	XDG_CONFIG_HOME='' refuses 69 ': unix:///nonexistent/home: [^;]*$' acquire key
 	cd "$TMP"
-	XDG_CONFIG_HOME=xdg refuses 69 nonexistent/home: acquire key
+	XDG_CONFIG_HOME=xdg refuses 69 ': unix:///nonexistent/home: [^;]*$' acquire key
 	XDG_CONFIG_HOME=$TMP/none REDLOCK_SERVERS=$NOWHERE refuses 69 "$(literal "$NOWHERE")" acquire key
 	echo 'server = unix:///nonexistent/file' >"$FILE"
-	refuses 69 nonexistent/file: acquire --config "$FILE" key
+	refuses 69 ': unix:///nonexistent/file: [^;]*$' acquire --config "$FILE" key
 	echo 'tll = 5' >"$TMP/home/.config/redlock.conf"
 	refuses 78 "$(literal "$TMP/home/.config/redlock.conf"):1: unknown" acquire key
-	refuses 69 nonexistent/file: acquire --config "$FILE" key
+	refuses 69 ': unix:///nonexistent/file: [^;]*$' acquire --config "$FILE" key
 	mkfifo "$TMP/xdg/fifo"
 	mv "$TMP/xdg/fifo" "$TMP/xdg/redlock.conf"
 	XDG_CONFIG_HOME=$TMP/xdg refuses 78 'xdg/redlock.conf: not a regular file' acquire key
@@ -433,14 +433,14 @@ system_file() {
 	mkdir "$TMP/xdg"
 	TRACER=("${SYSTEM[@]}")
 	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --timeout' run key true
-	refuses 69 nonexistent/system: acquire key
+	refuses 69 ': unix:///nonexistent/system: [^;]*$' acquire key
 	export XDG_CONFIG_HOME=$TMP/xdg
 	printf 'timeout = 300ms\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
 	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 300 --timeout' run key true
-	refuses 69 nonexistent/user: acquire key
+	refuses 69 ': unix:///nonexistent/user: [^;]*$' acquire key
 	# --config is instead of both
 	echo 'server = unix:///nonexistent/file' >"$FILE"
-	refuses 69 nonexistent/file: run --config "$FILE" key true
+	refuses 69 ': unix:///nonexistent/file: [^;]*$' run --config "$FILE" key true
 	echo 'tll = 5' >"$TMP/system"
 	refuses 78 '^redlock: /etc/redlock.conf:1: unknown' acquire key
 	# what excludes an option is overruled like it
@@ -450,10 +450,10 @@ system_file() {
 	redlock_there acquire -S "$NOWHERE" key
 	[[ $status == 69 && $stderr == *'still waiting'* ]]
 	printf 'wait = 50ms\ntimeout = 300ms\n[a]\nttl = 1s\nkill-after = 900ms\n' >"$TMP/xdg/redlock.conf"
-	refuses 69 nonexistent/system: extend --set a key token
+	refuses 69 ': unix:///nonexistent/system: [^;]*$' extend --set a key token
 	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --timeout' run --set a key true
 	printf '[a]\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
-	refuses 69 nonexistent/user: extend --set a key token
+	refuses 69 ': unix:///nonexistent/user: [^;]*$' extend --set a key token
 	refuses 78 "--set 'c': no configuration file has this section: $(literal "$TMP/xdg/redlock.conf"), /etc/redlock.conf$" \
 		status --set c key
 	no_row_failed
@@ -534,14 +534,14 @@ system_file() {
 	local command
 	for command in acquire release extend list wait 'break -y'; do
 		# shellcheck disable=SC2086 # words
-		refuses 69 nonexistent/b: $command --config "$FILE" --set b key
+		refuses 69 ': unix:///nonexistent/b: [^;]*$' $command --config "$FILE" --set b key
 	done
 	redlock status --config "$FILE" --set a key
 	[[ $status == 69 && $stderr == *nonexistent/a:* ]]
-	refuses 69 nonexistent/a: run --config "$FILE" --set a key true
-	refuses 69 nonexistent/main: run --config "$FILE" key true
-	REDLOCK_SERVERS=$NOWHERE refuses 69 nonexistent/a: run --config "$FILE" --set a key true
-	REDLOCK_SERVERS=nonsense refuses 69 nonexistent/a: run --config "$FILE" --set a key true
+	refuses 69 ': unix:///nonexistent/a: [^;]*$' run --config "$FILE" --set a key true
+	refuses 69 ': unix:///nonexistent/main: [^;]*$' run --config "$FILE" key true
+	REDLOCK_SERVERS=$NOWHERE refuses 69 ': unix:///nonexistent/a: [^;]*$' run --config "$FILE" --set a key true
+	REDLOCK_SERVERS=nonsense refuses 69 ': unix:///nonexistent/a: [^;]*$' run --config "$FILE" --set a key true
 	no_row_failed
 }
 
