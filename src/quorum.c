@@ -250,11 +250,12 @@ bool quorum_is_idle(const struct quorum *quorum)
 	return true;
 }
 
-static bool is_owed(const struct quorum *quorum)
+static bool is_unsent(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
 		if (server_is_up(&quorum->servers[i]) &&
-		    server_owes_sticky(&quorum->servers[i]))
+		    server_owes_sticky(&quorum->servers[i]) &&
+		    (server_events(&quorum->servers[i]) & POLLOUT))
 			return true;
 	return false;
 }
@@ -265,7 +266,7 @@ void quorum_drain(struct quorum *quorum)
 	struct round round = {quorum, NULL};
 
 	quorum->interrupt = -1;
-	while (is_owed(quorum) && !deadline_passed(until))
+	while (is_unsent(quorum) && !deadline_passed(until))
 		step(&round, until);
 }
 
