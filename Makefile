@@ -55,7 +55,7 @@ $(BUILD)/redlock: $(OBJECTS)
 	$(call say,LINK)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
 
-$(BUILD)/%.o: src/%.c $(BUILD)/scripts.h | $(BUILD)
+$(BUILD)/%.o: src/%.c | $(BUILD)/scripts.h
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
