@@ -90,6 +90,20 @@ $(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS) | $(BUILD)/test
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
 		$(filter-out $(BUILD)/redlock.o,$(OBJECTS)) $(LIBRARIES)
 
+# redlock without one of its safety mechanisms, for the test that has to notice:
+# test/mutants/NAME.patch, applied to a copy of src/ and built beside it
+MUTANTS = $(patsubst test/mutants/%.patch,%,$(wildcard test/mutants/*.patch))
+
+mutants: $(MUTANTS:%=$(BUILD)/mutant/%/build/redlock)
+
+$(BUILD)/mutant/%/build/redlock: test/mutants/%.patch $(BUILD)/redlock
+	$(call say,MUTANT)
+	$(Q)rm -rf $(BUILD)/mutant/$* && mkdir -p $(@D)
+	$(Q)cp -a Makefile src $(BUILD)/mutant/$*
+	$(Q)cp -a $(OBJECTS) $(OBJECTS:.o=.d) $(BUILD)/scripts.h $(@D)
+	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
+	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build
+
 $(BUILD) $(BUILD)/test:
 	$(Q)mkdir -p $@
 
@@ -153,7 +167,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests check bench stress fuzz lint install clean
+.PHONY: all tests mutants check bench stress fuzz lint install clean
 .DELETE_ON_ERROR:
 
 -include $(OBJECTS:.o=.d)
