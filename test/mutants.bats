@@ -1,0 +1,294 @@
+#!/usr/bin/env bats
+# Each safety mechanism is there for a fault: redlock gets through it, and redlock without that
+# mechanism (test/mutants) does not. Who had noticed neither would know nothing of the mechanism.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
+
+load helper
+
+WHOLE=$REDLOCK
+MUTANTS=$(dirname "$WHOLE")/mutant
+
+setup_file() {
+	# those that are not built are found missing by their tests
+	MAKEFLAGS='' make -s -k -j2 -C "$ROOT" SANITIZE="${SANITIZE-}" mutants >"$BATS_FILE_TMPDIR/make" 2>&1 || :
+}
+
+# needed NAME FAULT: FAULT is a function that has something happen to redlock and says by `verdict`
+# what came of it.
+needed() {
+	local mutant=$MUTANTS/$1/build/redlock
+	if [[ ! $mutant -nt $ROOT/test/mutants/$1.patch ]]; then
+		cat "$BATS_FILE_TMPDIR/make"
+		return 1
+	fi
+	under "$WHOLE" whole "$2" || return
+	[[ $verdict == kept ]] || return
+	under "$mutant" mutant "$2" || return
+	[[ $verdict == broken ]]
+}
+
+under() {
+	verdict=
+	export REDLOCK=$1
+	KEY=key-$BATS_SUITE_TEST_NUMBER-$2 TMP=$BATS_TEST_TMPDIR/$2 LINE=0
+	mkdir "$TMP"
+	"$3" || {
+		echo "$2: $3 did not come to an end" >&2
+		return 1
+	}
+	echo "$2: $verdict"
+	touch "$TMP"/{a,b}.end
+	stop_everything "$BATS_TEST_TMPDIR"
+	spawned=()
+}
+
+# verdict CONDITION...: what is promised is kept where CONDITION is so.
+verdict() {
+	if "$@"; then verdict=kept; else verdict=broken; fi
+}
+
+# stamps NAME [OPTION...]: a run whose command lives until $TMP/NAME.end exists, or it is told to end.
+stamps() {
+	local name=$1
+	shift
+	mkdir -p "$TMP/stamps"
+	spawn "$name" "$REDLOCK" run --quarantine 0 "$@" "$KEY" \
+		"$STAMP" -d 20000 -u "$TMP/$name.end" "$TMP/stamps"
+}
+
+# seen I: servers 0, 1 and 2, as one sees them who reaches only those I that are named.
+seen() {
+	local i list=
+	for i in 0 1 2; do
+		if [[ " $* " == *" $i "* ]]; then list+=,$(server_url "$i"); else list+=,unix://$SERVERS/$i/cut; fi
+	done
+	echo "${list#,}"
+}
+
+# acquires NAME OPTION...: $token where it gets KEY for a minute, else empty.
+acquires() {
+	token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$@" "$KEY" 2>>"$TMP/acquire.err") || :
+}
+
+# ---------------------------------------------------------------- leases
+
+# A server whose clock is 1 % fast ends a lease of 600 seconds after 594.
+fast_clock() {
+	servers_start 1
+	redlock acquire --format json -t 600s "$KEY"
+	[[ $status == 0 && $output =~ \"valid_ms\":([0-9]+) ]] || return
+	verdict test "${BASH_REMATCH[1]}" -lt 594000
+}
+
+@test "the drift is left for a server whose clock is fast" {
+	needed no-drift fast_clock
+}
+
+# The command is told to end long before the lease does: what is looked for here is not how fast.
+stopped() {
+	servers_start 1
+	stamps a -t 4s -k 2s
+	wait_until 'stamped "$TMP/stamps"' || return
+	touch "$TMP/b.end"
+	stamps b -w 30s
+	stop_process "$(pid a)" || return
+	finish b || return
+	[[ $status == 0 ]] || return
+	verdict assert_exclusive "$TMP/stamps" 2
+}
+
+@test "the guard stops the command of a redlock that is stopped itself" {
+	needed no-guard stopped
+}
+
+# The answer to the request comes when the lease is over, and the key another's.
+late_answer() {
+	servers_start 1
+	proxies_start
+	proxy 0 still
+	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --timeout 50s -n -t 2s "$KEY"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]' || return
+	stamps a -w 30s
+	wait_until 'stamped "$TMP/stamps"' || return
+	proxy 0 pass
+	finish first || return
+	is_beating "$TMP/stamps" || return
+	verdict test "$status" != 0
+}
+
+@test "validity counts from the request where the answer is late" {
+	needed validity-from-reply late_answer
+}
+
+# What one has to say whose lease is over, and whose key is another's by now.
+over() {
+	local first
+	servers_start 1
+	acquires
+	first=$token
+	rcli 0 PEXPIRE "$KEY" 1
+	wait_until 'key_free 0' || return
+	acquires
+	[[ $token ]] || return
+	redlock "$1" "$KEY" "$first"
+}
+
+over_and_released() {
+	over release || return
+	verdict key_held_by "$token" 0
+}
+
+@test "a release compares, where another holds the key by now" {
+	needed release-anybody over_and_released
+}
+
+over_and_extended() {
+	over extend || return
+	key_held_by "$token" 0 || return
+	verdict test "$status" == 1
+}
+
+@test "an extension compares, where another holds the key by now" {
+	needed extend-anybody over_and_extended
+}
+
+# ---------------------------------------------------------------- quorums
+
+# The first has the votes of 0 and 1 with fences of their own when its lock is broken; the next has 1
+# and 2, and by 2 the same fence; then the first hears of its vote from 1, and raises it.
+broken_in_between() {
+	local i first
+	servers_start 3
+	proxies_start
+	for i in 0 2; do rcli "$i" HSET "$(record)" fence 4000000000000 || return; done
+	rcli 1 HSET "$(record)" fence 1000000000000
+	proxy 1 still
+	spawn first "$REDLOCK" acquire -S "$(server_url 0),$(proxy_url 1),unix://$SERVERS/2/cut" \
+		--quarantine 0 --timeout 50s -n -t 60s "$KEY"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 && $(rcli 1 EXISTS "$KEY") == 1 ]]' || return
+	redlock break -y -S "$(seen 0 1)" "$KEY"
+	[[ $status == 0 ]] || return
+	key_free 0 1 || return
+	acquires -S "$(seen 1 2)"
+	[[ $token && $(fence_at 1) == 4000000000001 ]] || return
+	key_held_by "$token" 1 2 || return
+	proxy 1 pass
+	finish first || return
+	verdict test "$status" != 0
+}
+
+@test "a fence is raised only where the token owns the key" {
+	needed raise-always broken_in_between
+}
+
+# Three who want one of two permits, each of whom is cut off from another server.
+cut_off() {
+	local missing holders=0
+	servers_start 3
+	for missing in '0 1' '1 2' '0 2'; do
+		# shellcheck disable=SC2086 # numbers
+		acquires -n -P 2 -S "$(seen $missing)"
+		[[ ! $token ]] || ((++holders))
+	done
+	verdict test "$holders" -le 2
+}
+
+@test "permits need more than a majority" {
+	needed majority-of-permits cut_off
+}
+
+# Two servers of three that are asked, but never answer in time.
+silent() {
+	servers_start 3
+	server_stop 1 2
+	acquires -n --timeout 300ms
+	[[ ! $token ]] || return
+	server_continue 1 2
+	wait_until 'server_drained 1 && server_drained 2' || return
+	[[ $(rcli 1 EXISTS "$(record)") == 1 ]] || return
+	verdict key_free 0 1 2
+}
+
+@test "an attempt that failed is taken back where no answer has come, too" {
+	needed silent-unreleased silent
+}
+
+restarted() {
+	servers_start 3
+	acquires
+	[[ $token ]] || return
+	server_restart 1 2
+	redlock acquire -n -t 60s "$KEY"
+	verdict test "$status" != 0
+}
+
+@test "servers that have forgotten a lease have no vote" {
+	needed no-quarantine restarted
+}
+
+# ---------------------------------------------------------------- late news
+
+# The first attempt has its answer so late that it was taken back, the next one is on its way, and
+# the key another's.
+late_reply() {
+	local before
+	servers_start 1
+	proxies_start
+	spawn monitor redis-cli -s "$SERVERS/0/redis.sock" MONITOR
+	wait_until '[[ $(<"$TMP/monitor.out") == OK* ]]' || return
+	proxy 0 still
+	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --poll --label late -w 30s --timeout 3s -t 60s "$KEY"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]' || return
+	acquires -w 30s
+	[[ $token ]] || return
+	before=$(attempts)
+	wait_until '(($(attempts) > before))' || return
+	proxy 0 pass
+	wait_until '(($(attempts) > before + 1)) || ! is_running first' || return
+	key_held_by "$token" 0 || return
+	verdict is_running first
+}
+
+# attempts: how many of the first have arrived.
+attempts() {
+	grep -ci '"eval".*command=late' "$TMP/monitor.out"
+}
+
+@test "a late reply is none to the next request" {
+	needed late-reply late_reply
+}
+
+# A grant by a message that comes when the lease is over, the key another's, and that has been said.
+late_message() {
+	local refused
+	servers_start 1
+	proxies_start
+	take
+	stamps a -v -S "$(proxy_url 0)" -t 3s
+	wait_until 'queued 1' || return
+	proxy 0 hold
+	give_back || return
+	stamps b -w 30s
+	wait_until 'stamped "$TMP/stamps"' || return
+	refused=$(grep -c 'held by another' "$TMP/a.err")
+	proxy_ears 0 hold
+	proxy 0 pass
+	wait_until '(($(grep -c "held by another" "$TMP/a.err") > refused))' || return
+	proxy_ears 0 pass
+	wait_until '[[ $(<"$TMP/a.err") == *"a stale message"* ]] || stamped "$TMP/stamps" 2' || return
+	is_beating "$TMP/stamps" || return
+	verdict assert_exclusive "$TMP/stamps" 1
+}
+
+@test "a message is believed only while the request that it answers is the last one answered" {
+	needed stale-message late_message
+}
+
+@test "there is no mechanism whose absence is not looked for" {
+	local patch count=0
+	for patch in "$ROOT"/test/mutants/*.patch; do
+		grep -q "^	needed $(basename "$patch" .patch) " "$BATS_TEST_FILENAME"
+		((++count))
+	done
+	[[ $(grep -c '^	needed ' "$BATS_TEST_FILENAME") == "$count" ]]
+}
