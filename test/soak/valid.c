@@ -1,0 +1,141 @@
+/*
+ * valid: until when redlock itself says that its lock is good, written to the
+ * soak's log: LD_PRELOAD=valid.so SOAK_DIR=... SOAK_ID=... SOAK_GRACE=MS redlock
+ *
+ * run: what the guard goes by. The later times come by its pipe, in a message of
+ * four int64 of which the first is 1 and the last the end of the validity
+ * (src/guard.c). The first one it has by birth; then its first sleep, after
+ * COMMAND has been announced, ends with the time for SIGTERM, and SOAK_GRACE is
+ * what lies between this and the end (--kill-after and the margin).
+ *
+ * acquire: valid_ms in what it prints. Where SOAK_UNTIL names a file, this is
+ * written there, too, for the section.
+ *
+ * A sleep of less than a second, and valid_ms, are counted from a moment behind
+ * the one that redlock counted from: by as long as the system kept it from
+ * running in between, the end that is written is later than redlock's own.
+ */
+#define _GNU_SOURCE 1
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MESSAGE_TIMES = 1 };
+
+static char log_path[256], until_path[256], id[24];
+static int64_t grace;
+static bool told;
+
+__attribute__((constructor)) static void valid_open(void)
+{
+	const char *dir = getenv("SOAK_DIR"), *number = getenv("SOAK_ID");
+	const char *ms = getenv("SOAK_GRACE"), *until = getenv("SOAK_UNTIL");
+
+	if (dir == NULL || number == NULL || ms == NULL)
+		return;
+	snprintf(log_path, sizeof(log_path), "%s/log", dir);
+	snprintf(until_path, sizeof(until_path), "%s", until ? until : "");
+	snprintf(id, sizeof(id), "%s", number);
+	grace = strtoll(ms, NULL, 10);
+}
+
+static int64_t now(void)
+{
+	struct timespec ts;
+
+	syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void put(const char *path, int flags, const char *text, int length)
+{
+	long fd = syscall(SYS_openat, AT_FDCWD, path,
+			  O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+
+	if (fd < 0 || syscall(SYS_write, fd, text, length) != length)
+		abort();
+	syscall(SYS_close, fd);
+}
+
+static void tell(int64_t until)
+{
+	char line[128];
+	int length =
+		snprintf(line, sizeof(line), "%lld valid id=%s until=%lld\n",
+			 (long long)now(), id, (long long)until);
+
+	put(log_path, O_APPEND, line, length);
+	told = true;
+}
+
+static bool is_guard(void)
+{
+	char name[16] = "";
+
+	if (log_path[0] == '\0')
+		return false;
+	syscall(SYS_prctl, PR_GET_NAME, name);
+	return strcmp(name, "lease-guard") == 0;
+}
+
+ssize_t read(int fd, void *data, size_t size)
+{
+	ssize_t got = syscall(SYS_read, fd, data, size);
+	int64_t message[4];
+
+	if (fd == 0 && size == sizeof(message) && got == (ssize_t)size &&
+	    is_guard()) {
+		memcpy(message, data, sizeof(message));
+		if (message[0] == MESSAGE_TIMES)
+			tell(message[3] * 1000000);
+	}
+	return got;
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *new,
+		    struct itimerspec *old)
+{
+	if (!told && (flags & TFD_TIMER_ABSTIME) && is_guard())
+		tell((int64_t) new->it_value.tv_sec * 1000000000 +
+		     new->it_value.tv_nsec + grace * 1000000);
+	return (int)syscall(SYS_timerfd_settime, fd, flags, new, old);
+}
+
+int poll(struct pollfd *polled, nfds_t count, int timeout)
+{
+	struct timespec ts = {.tv_sec = timeout / 1000,
+			      .tv_nsec = timeout % 1000 * 1000000L};
+
+	if (!told && timeout >= 0 && is_guard())
+		tell(now() + (timeout + grace) * 1000000);
+	return (int)syscall(SYS_ppoll, polled, count, timeout < 0 ? NULL : &ts,
+			    NULL, 0);
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+	const char *found;
+	char text[32];
+
+	if (fd == 1 && log_path[0] != '\0' && !told &&
+	    (found = memmem(data, size, "\"valid_ms\":", 11)) != NULL) {
+		int64_t until = now() + strtoll(found + 11, NULL, 10) * 1000000;
+
+		tell(until);
+		snprintf(text, sizeof(text), "%020lld", (long long)until);
+		if (until_path[0] != '\0')
+			put(until_path, 0, text, 20);
+	}
+	return syscall(SYS_write, fd, data, size);
+}
