@@ -20,7 +20,8 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	output.c log.c title.c error.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
-	$(patsubst test/load/%.c,$(BUILD)/test/%,$(filter-out %/tap.c,$(wildcard test/load/*.c)))
+	$(patsubst test/load/%.c,$(BUILD)/test/%,$(filter-out %/tap.c,$(wildcard test/load/*.c))) \
+	$(patsubst %,$(BUILD)/test/%,section wire clock.so valid.so)
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -81,6 +82,16 @@ $(BUILD)/test/%: test/load/%.c | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
 
+$(BUILD)/test/%: test/soak/%.c | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
+
+# for programs that are preloaded with it, whatever they are built with
+$(BUILD)/test/%.so: test/soak/%.c | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize% -fPIE,$(ALL_CFLAGS)) \
+		-fPIC -shared -o $@ $<
+
 $(BUILD)/test/tap.so: test/load/tap.c | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $<
@@ -119,10 +130,14 @@ BENCH =
 bench: tests $(BUILD)/test/tap.so
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/load/waiting $(BENCH)
 
-export COUNT DURATION SEED
+export COUNT DURATION SEED CLIENTS
 STRESS = all
 stress: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/load/stress $(STRESS)
+
+# What must never happen, while everything around it breaks: test/soak/soak --help.
+soak: tests
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/soak/soak
 
 # libFuzzer finds inputs that break the parsers: SECONDS for each target.
 SECONDS = 30
@@ -167,7 +182,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests mutants check bench stress fuzz lint install clean
+.PHONY: all tests mutants check bench stress fuzz lint soak install clean
 .DELETE_ON_ERROR:
 
 -include $(OBJECTS:.o=.d)
