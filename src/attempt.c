@@ -151,7 +151,7 @@ enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
 	struct judge judge = {hearing, on_raise, ballot_decided};
 	struct lock *lock = hearing->lock;
 
-	lock->fence = 0;
+	lock->fence = lock->seen = 0;
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		if (lock->vote[i] == VOTE_YES && lock->fences[i] > lock->fence)
 			lock->fence = lock->fences[i];

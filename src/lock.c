@@ -102,9 +102,9 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 	}
 	lock->vote[i] = VOTE_YES;
 	note_permits(lock, reply, 3);
-	if (said[1].number < lock->fence || said[2].length == 0)
+	if (said[1].number < lock->seen || said[2].length == 0)
 		return;
-	lock->fence = said[1].number;
+	lock->seen = said[1].number;
 	lock->description.length = 0;
 	buffer_append(&lock->description, said[2].text,
 		      strnlen(said[2].text, said[2].length));
@@ -114,7 +114,7 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
  * empty, or was out of reach when the lock was acquired. */
 static void heal(struct lock *lock, size_t i)
 {
-	if (lock->fence == 0 || lock->barred[i])
+	if (lock->fence + lock->seen == 0 || lock->barred[i])
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->quorum->servers[i].url.name);

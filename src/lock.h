@@ -22,7 +22,9 @@
  * Why fences rise: the fence is the largest of the votes, and the lock is
  * taken only once a quorum has it stored; any later quorum shares a server
  * with that one and counts on from there. A server is raised only while our
- * token owns KEY there.
+ * token owns KEY there. A larger one that a single server stores by then is of
+ * an attempt that has failed: it is put back to servers that have lost the
+ * lock, but is not the holder's fence, as no quorum knows it.
  *
  * Not a lock: it is released on every server, those that did not answer too,
  * behind the acquire on the same connection.
@@ -72,13 +74,14 @@ struct lock {
 				    * '+' and a number for one by hand */
 	bool by_hand;      /* it will be released by who knows only the token */
 	const char *owner; /* KIND_REENTRANT: the token to use, or NULL */
-	const char *ancestor; /* who is above us and may hold KEY, or NULL */
-	int64_t clock;        /* ms since 1970, one for all servers */
-	int64_t fence;
-	int64_t acquired;            /* when the lock was granted */
-	int64_t started;             /* when the last good round began */
-	struct deadline valid;       /* end of validity */
-	struct deadline renew;       /* when the first renewal is due */
+	const char *ancestor;  /* who is above us and may hold KEY, or NULL */
+	int64_t clock;         /* ms since 1970, one for all servers */
+	int64_t fence;         /* a quorum has it stored */
+	int64_t seen;          /* the largest that a server told at a renewal */
+	int64_t acquired;      /* when the lock was granted */
+	int64_t started;       /* when the last good round began */
+	struct deadline valid; /* end of validity */
+	struct deadline renew; /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
 	/* a release may still be on its way there: it never gets the token again */

@@ -132,7 +132,8 @@ void script_queue(struct lock *lock, size_t i, uint64_t request, int64_t waited)
 
 void script_put_back(struct lock *lock, size_t i)
 {
-	acquire(lock, i, lock->fence, 0, 0);
+	acquire(lock, i, lock->seen > lock->fence ? lock->seen : lock->fence, 0,
+		0);
 }
 
 void script_extend(struct lock *lock, size_t i)

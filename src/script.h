@@ -27,7 +27,7 @@ void script_acquire(struct lock *lock, size_t server);
 void script_queue(struct lock *lock, size_t server, uint64_t request,
 		  int64_t waited);
 
-/* One that is put back, with the lock's fence, whoever is queueing. */
+/* One that is put back, with the largest fence known, whoever is queueing. */
 void script_put_back(struct lock *lock, size_t server);
 
 void script_extend(struct lock *lock, size_t server);

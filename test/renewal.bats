@@ -54,6 +54,21 @@ lost() {
 	((BASH_REMATCH[1] >= 2))
 }
 
+@test "a fence that a server has counted on to is not the holder's at a renewal" {
+	servers_start 1
+	exec 9>"$TMP/status"
+	spawn run "$REDLOCK" run -t 2s --status-fd 9 "$KEY" \
+		bash -c 'echo "$REDLOCK_FENCE" >"$0"; until [[ -e $1 ]]; do sleep 0.02; done' "$TMP/fence" "$TMP/end"
+	exec 9>&-
+	wait_until '[[ -s $TMP/fence ]]'
+	rcli 0 HINCRBY "{$KEY}:redlock" fence 50
+	renewals 2
+	touch "$TMP/end"
+	finish run
+	expect 0
+	[[ $(<"$TMP/status") == *"\"fence\":$(<"$TMP/fence")}" ]]
+}
+
 @test "a run survives that its connections are killed" {
 	local i
 	servers_start 3
