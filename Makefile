@@ -20,7 +20,8 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	output.c log.c title.c error.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
-	$(patsubst test/load/%.c,$(BUILD)/test/%,$(filter-out %/tap.c,$(wildcard test/load/*.c))) \
+	$(patsubst test/load/%.c,$(BUILD)/test/%,$(wildcard test/load/*.c)) \
+	$(patsubst test/bench/%.c,$(BUILD)/test/%,$(wildcard test/bench/*.c)) \
 	$(patsubst %,$(BUILD)/test/%,section wire clock.so valid.so)
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 
@@ -92,9 +93,14 @@ $(BUILD)/test/%.so: test/soak/%.c | $(BUILD)/test
 	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize% -fPIE,$(ALL_CFLAGS)) \
 		-fPIC -shared -o $@ $<
 
-$(BUILD)/test/tap.so: test/load/tap.c | $(BUILD)/test
+# what is measured against, and what measures, is small, whatever redlock is
+$(BUILD)/test/%: test/bench/%.c | $(BUILD)/test
 	$(call say,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $<
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $<
+
+$(BUILD)/test/tap: test/bench/tap.c | $(BUILD)/test
+	$(call say,CC)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -fPIC -shared -o $@ $<
 
 $(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS) | $(BUILD)/test
 	$(call say,CC)
@@ -124,12 +130,13 @@ check: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock BUILD=$(CURDIR)/$(BUILD) \
 		scripts/run-tests $(TESTS)
 
-# What waiting costs; BENCH=--json for machines. And what must never happen, for
-# long; what COUNT, DURATION and SEED mean is said by test/load/stress --help.
+# What it costs: BENCH names topics, or is --json for machines; BENCH=--help.
 BENCH =
-bench: tests $(BUILD)/test/tap.so
-	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/load/waiting $(BENCH)
+bench: tests
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/bench/bench $(BENCH)
 
+# What must never happen, for long; what COUNT, DURATION and SEED mean is said
+# by test/load/stress --help.
 export COUNT DURATION SEED CLIENTS
 STRESS = all
 stress: tests

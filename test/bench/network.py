@@ -1,0 +1,91 @@
+"""Network namespaces, delays between them (distance.c), and servers there. All of
+it is gone with the processes that it is made of."""
+import os
+import shutil
+import subprocess
+
+from lab import Redis, Server, service, tool, wait_until
+
+ADDRESS = "10.9.0.2"  # of what is far
+
+
+def why_not():
+    """Nothing, or why there can be no network here."""
+    if os.geteuid() != 0:
+        return "left out: network namespaces need root"
+    for name in ("ip", "iptables", "unshare", "nsenter"):
+        if not shutil.which(name):
+            return f"left out: there is no {name}"
+    if subprocess.run(["unshare", "-n", "true"], check=False,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        return "left out: network namespaces cannot be made here"
+    return None
+
+
+class Namespace:
+    """inside: what a command has to begin with to be run there."""
+
+    def __init__(self):
+        self.pid = service(["unshare", "-n", "sleep", "infinity"]).pid
+        mine = os.readlink("/proc/self/ns/net")
+        wait_until(lambda: self.sleeps() and
+                   os.readlink(f"/proc/{self.pid}/ns/net") != mine,
+                   20, "a network namespace")
+        self.inside = [shutil.which("nsenter"), "-t", str(self.pid), "-n"]
+        self.run("ip", "link", "set", "lo", "up")
+
+    def sleeps(self):
+        with open(f"/proc/{self.pid}/comm", encoding="ascii") as file:
+            return file.read() == "sleep\n"
+
+    def run(self, *words):
+        subprocess.run([*self.inside, *words], check=True,
+                       stdin=subprocess.DEVNULL)
+
+
+class NamedServer(Server):
+    """In a namespace, with the Unix socket that every server has."""
+
+    def __init__(self, namespace, port, *options):
+        self.namespace = namespace
+        super().__init__("--port", str(port), "--bind", "0.0.0.0",
+                         "--protected-mode", "no", *options)
+
+    def start(self):
+        self.process = service(
+            [*self.namespace.inside, "redis-server", "--unixsocket", self.path,
+             "--dir", self.home, "--save", "", "--appendonly", "no",
+             *self.options])
+        wait_until(self.answers, 20, "a redis-server")
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError("redis-server does not start")
+        try:
+            return Redis(self.path)("PING") == "PONG"
+        except RuntimeError:
+            return True  # it asks for a password
+        except OSError:
+            return False
+
+
+class Wire:
+    """near and far, and what is between them."""
+
+    def __init__(self):
+        self.near, self.far, self.process = Namespace(), Namespace(), None
+
+    def stretch(self, rtt):
+        """Every packet takes half of the round trip (ms) from now on."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            wait_until(lambda: not self.is_up(), 20, "no wire")
+        self.process = service([tool("distance"), str(rtt * 500),
+                                str(self.near.pid), str(self.far.pid)])
+        wait_until(self.is_up, 20, "a wire")
+
+    def is_up(self):
+        with open(f"/proc/{self.near.pid}/net/route",
+                  encoding="ascii") as file:
+            return "wire" in file.read()
