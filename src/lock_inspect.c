@@ -7,6 +7,8 @@
 #include "ballot.h"
 #include "script.h"
 
+#define PAGES_MOST 100 /* SHOWN_MOST of each take half of that */
+
 /* The most servers that one holder is known to have. */
 static size_t best_holder(const struct view *view, bool *whole)
 {
@@ -59,6 +61,9 @@ static bool ask_next_page(struct view *view)
 	for (size_t i = 0; i < lock->quorum->count && !lock->alias; i++) {
 		if (lock->vote[i] != VOTE_YES || view->complete[i])
 			continue;
+		/* one that is silent from here on has not answered */
+		lock->vote[i] = VOTE_PENDING;
+		view->standing[i] = STANDING_UNKNOWN;
 		script_inspect(lock, i, view->told_holders[i],
 			       view->told_waiters[i]);
 		asked = true;
@@ -102,6 +107,7 @@ static bool is_silent(const struct lock *lock, size_t i)
 int lock_inspect(struct view *view, struct error *error)
 {
 	struct lock *lock = &view->lock;
+	unsigned pages = 1;
 	bool going;
 
 	ballot_open(lock);
@@ -112,7 +118,7 @@ int lock_inspect(struct view *view, struct error *error)
 			script_inspect(lock, i, 0, 0);
 	}
 	going = gather(view);
-	while (going && ask_next_page(view))
+	while (going && pages++ < PAGES_MOST && ask_next_page(view))
 		going = gather(view);
 	return conclude(view, error);
 }

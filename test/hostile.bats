@@ -116,3 +116,12 @@ some_cases() {
 	[[ $output == *"hostile1: it hung up"* ]]
 	[[ $output == *"hostile2: its INFO cannot be read"* ]]
 }
+
+@test "status: a server that goes silent between two pages has not answered" {
+	hostile 'a page of the holders and silence'
+	attempt status --timeout 200ms -S "unix://$TMP/socket" "$KEY"
+	[ "$status" -eq 69 ]
+	is_one_clean_line
+	[[ $output == *"no answer within 2"*ms* ]]
+	[[ $(<"$TMP/out") == "$KEY: unknown, 0 of 1 servers answered"* ]]
+}

@@ -127,6 +127,9 @@ CASES = {
     "a RESP3 null": (69, says(b"_\r\n")),
     "a RESP3 big number": (69, says(b"(123\r\n")),
     "a RESP3 blob error": (69, says(b"!5\r\nabcde\r\n")),
+    "a page of the holders and silence":
+        (69, says(b"*8\r\n:1\r\n$4\r\nzset\r\n:3\r\n:5\r\n:3\r\n:0\r\n*1\r\n"
+                  + bulk(b"a" * 40 + b" 2500 100 1\n") + b"*0\r\n")),
     "a refusal that is too short": (69, says(b"*1\r\n:0\r\n")),
     "a refusal without a holder":
         (75, says(b"*7\r\n:0\r\n:-1\r\n:-1\r\n+\r\n:-1\r\n:0\r\n+\r\n")),
