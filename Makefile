@@ -146,28 +146,35 @@ stress: tests
 soak: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/soak/soak
 
-# libFuzzer finds inputs that break the parsers: SECONDS for each target.
+# libFuzzer finds inputs that break the parsers: SECONDS for each target, as many
+# at a time as there are processors. test/fuzz/world.h is what they run in.
 SECONDS = 30
 FUZZERS = text replies config
 FUZZ_FLAGS = $(subst -fcf-protection,,$(filter-out -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS))) \
-	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-FUZZ_SOURCES = $(filter-out redlock.c cmd%.c,$(SOURCES))
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-Dclock_gettime=world_gettime
+FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,cmd_json.c \
+	$(filter-out redlock.c cmd%.c stream.c deadline.c,$(SOURCES)))
 
-$(BUILD)/fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES:%=src/%) $(BUILD)/scripts.h
+$(BUILD)/fuzz/%.o: src/%.c $(BUILD)/scripts.h
 	$(call say,FUZZ)
 	$(Q)mkdir -p $(@D)
-	$(Q)clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< \
-		$(FUZZ_SOURCES:%=src/%) $(LIBRARIES)
+	$(Q)clang $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/%: test/fuzz/%.c test/fuzz/world.c test/fuzz/world.h $(FUZZ_OBJECTS)
+	$(call say,FUZZ)
+	$(Q)clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< test/fuzz/world.c \
+		$(FUZZ_OBJECTS) $(LIBRARIES)
 
 fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
-	$(Q)for fuzzer in $(FUZZERS); do \
-		mkdir -p $(BUILD)/fuzz/$$fuzzer.corpus && \
-		$(BUILD)/fuzz/$$fuzzer -max_total_time=$(SECONDS) -timeout=5 \
-			-rss_limit_mb=512 -verbosity=0 -print_final_stats=1 \
-			-artifact_prefix=$(BUILD)/fuzz/$$fuzzer. \
-			$(BUILD)/fuzz/$$fuzzer.corpus \
-			test/fuzz/corpus/$$fuzzer || exit 1; \
-	done
+	$(Q)$(MAKE) --no-print-directory -Oline -j$(shell nproc) $(FUZZERS:%=fuzz-%)
+
+fuzz-%: $(BUILD)/fuzz/%
+	$(Q)mkdir -p $<.corpus
+	$(Q)$< -max_total_time=$(SECONDS) -timeout=5 -rss_limit_mb=512 \
+		-verbosity=0 -print_final_stats=1 -artifact_prefix=$<. \
+		$(addprefix -dict=,$(wildcard test/fuzz/$*.dict)) \
+		$<.corpus test/fuzz/corpus/$*
 
 lint: tests
 	$(Q)CLANG_FORMAT=$(CLANG_FORMAT) CLANG_TIDY=$(CLANG_TIDY) \
@@ -191,5 +198,6 @@ clean:
 
 .PHONY: all tests mutants check bench stress fuzz lint soak install clean
 .DELETE_ON_ERROR:
+.SECONDARY: $(FUZZ_OBJECTS)
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)

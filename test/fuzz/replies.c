@@ -1,147 +1,250 @@
 /*
- * What servers send: three of them answer an acquire, an extension, a release,
- * a look at a lock or at many with the input's bytes and hang up. Whatever they say, the call ends,
- * and a lock is held only where two said so. Built with -fsanitize=fuzzer.
+ * What servers send, in answer to every request that there is, in a world of
+ * its own (world.h): whatever they say, the call ends in its time, nothing is
+ * held that a quorum has not granted, and what is shown is fit for a terminal.
+ * Built with -fsanitize=fuzzer.
+ *
+ * The input's first byte is what is done, the second what kind of lock and how
+ * many servers, the third how the world is; the rest is what servers say.
  */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "cmd_json.h"
 #include "lock_inspect.h"
-#include "lock_look.h"
+#include "lock_list.h"
+#include "log.h"
+#include "waiter.h"
+#include "world.h"
 
-#define SERVERS 3
+#define TIMEOUT 200 /* ms */
+#define TTL 3000
+#define WAIT 8000
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A server that is connected to us, has said all it will ever say, and cannot
- * be reached again. */
-static void connect_server(struct server *server, const uint8_t *data,
-			   size_t size, bool wide)
+int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	int ends[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) < 0)
-		abort();
-	if (size > 0 && write(ends[1], data, size) < 0)
-		abort();
-	shutdown(ends[1], SHUT_WR);
-	/* kept open until the call is over: what we send goes somewhere */
-	server->stream.fd = ends[0];
-	server->stream.state = STREAM_UP;
-	server->reader = reply_reader_new(wide);
-	server->identify = false;
-	server->last.size = 0;
-	server->identity.known = true;
-	server->identity.started = -INT64_C(1000000);
-	server->identity.run_id[0] = (char)('0' + ends[1]);
-	server->why_code = ends[1];
+	(void)argc;
+	(void)argv;
+	log_init(LOG_QUIET);
+	return 0;
 }
 
-static void inspect(struct quorum *quorum, uint8_t choice)
+/* A text as it would be shown: no byte below ' ' but the end of a line. */
+static void check_shown(struct buffer *text)
+{
+	for (size_t i = 0; i < text->length; i++)
+		if (((unsigned char)text->data[i] < ' ' &&
+		     text->data[i] != '\n') ||
+		    text->data[i] == 0x7f)
+			abort();
+	buffer_release(text);
+}
+
+static void check_age(int64_t began, int64_t most)
+{
+	if (world_age() - began > most)
+		abort();
+}
+
+/* --- a lock's life -------------------------------------------------------- */
+
+static void check_lock(const struct lock *lock)
+{
+	if (world_granted() < quorum_size(lock->quorum))
+		abort();
+	if (lock->kind == KIND_NONE)
+		return;
+	if (lock->fence <= 0 || lock->fence > FENCE_LARGEST ||
+	    deadline_passed(lock->valid) || deadline_left(lock->valid) > TTL)
+		abort();
+}
+
+static void renew(struct lock *lock)
+{
+	struct error error;
+	int64_t began = world_age();
+
+	lock_idle(lock, lock->renew);
+	if (lock_extend(lock, deadline_in(TIMEOUT), &error) == LOCK_OK &&
+	    deadline_left(lock->valid) > TTL)
+		abort();
+	lock_idle(lock, deadline_in(50));
+	check_age(began, TTL + 2 * TIMEOUT);
+}
+
+static void release(struct lock *lock, int64_t linger)
+{
+	struct error error;
+	int64_t began = world_age();
+
+	lock_release(lock, linger, deadline_in(TIMEOUT), &error);
+	check_age(began, 2 * TIMEOUT);
+}
+
+static void live(struct lock *lock, struct patience patience)
+{
+	struct buffer text = {0}, shown = {0};
+	struct error error;
+	struct busy busy;
+	enum lock_result result;
+
+	result = waiter_acquire(lock, &patience, &busy, &error);
+	check_age(0, (patience.wait ? WAIT : 0) + 12 * TIMEOUT);
+	if (result == LOCK_BUSY)
+		record_print_busy(&text, &busy);
+	if (result == LOCK_ERROR)
+		buffer_print(&text, "%s", error.text);
+	output_visible(&shown, text.data, text.length, 1);
+	buffer_release(&text);
+	check_shown(&shown);
+	if (result != LOCK_OK)
+		return;
+	check_lock(lock);
+	if (lock->kind == KIND_NONE)
+		return;
+	renew(lock);
+	renew(lock);
+	release(lock, lock->room);
+}
+
+/* --- looking -------------------------------------------------------------- */
+
+static void inspect(struct quorum *quorum, unsigned how)
 {
 	struct error error;
 	struct view view;
+	struct buffer text = {0};
 
 	view_init(&view, quorum, "key");
-	if (choice & 1)
+	if (how == 0)
 		lock_break(&view, "", &error);
-	else if (choice & 2)
+	else if (how == 1)
 		lock_is_held(&view, NULL, &error);
+	else if (how == 2)
+		lock_is_held(&view, "0123456789abcdef", &error);
 	else
 		lock_inspect(&view, &error);
 	if (view.holders.count > SHOWN_MOST || view.waiters.count > SHOWN_MOST)
 		abort();
 	for (size_t n = 0; n < view.holders.count; n++)
 		if (seen_count(&view.holders.seen[n]) == 0 ||
-		    seen_count(&view.holders.seen[n]) > SERVERS)
+		    seen_count(&view.holders.seen[n]) > quorum->count)
 			abort();
+	json_view(&text, &view, "held");
+	check_shown(&text);
 	view_release(&view);
 }
 
-/* Only what two servers said is told. */
-static void look(struct quorum *quorum)
+/* Only what a quorum said is told. */
+static bool on_found(void *context, const struct listed *listed)
 {
-	struct argument key = {"key", 3};
-	struct listed listed;
-	struct look *all = malloc(sizeof(*all));
-
-	if (all == NULL)
-		abort();
-	look_init(all, quorum);
-	for (size_t n = 0; n < 2; n++)
-		look_add(all, script_name(key, ""), script_record_name(key));
-	look_round(all);
-	for (size_t n = 0; n < all->count; n++)
-		if (look_tell(all, n, &listed) &&
-		    (listed.holders < 1 || look_alive(all) < 2))
-			abort();
-	look_release(all);
-	free(all);
-}
-
-static void exercise(struct lock *lock, uint8_t choice)
-{
-	struct deadline until = deadline_in(200);
-	struct error error;
-	struct busy busy;
 	struct buffer text = {0};
 
-	switch (choice % 8) {
+	if (listed->holders < 1 || listed->key.length == 0 ||
+	    world_granted() < quorum_size(context))
+		abort();
+	json_listed(&text, listed);
+	check_shown(&text);
+	return true;
+}
+
+static void list(struct quorum *quorum, const char *pattern)
+{
+	struct lister lister = {quorum, on_found, NULL};
+	struct error error;
+
+	lock_list(quorum, pattern, &lister, &error);
+}
+
+/* --- one run -------------------------------------------------------------- */
+
+static void exercise(struct lock *lock, uint8_t what)
+{
+	switch (what % 12) {
 	case 0:
-		if (lock_acquire(lock, until, &busy, &error) == LOCK_OK &&
-		    (lock->fence <= 0 || deadline_passed(lock->valid)))
-			abort();
-		record_print_busy(&text, &busy);
+		live(lock, (struct patience){0});
 		break;
 	case 1:
-		lock_extend(lock, until, &error);
+		live(lock, (struct patience){.wait = true, .limit = WAIT});
+		break;
+	case 2:
+		live(lock, (struct patience){
+				   .wait = true, .limit = WAIT, .poll = true});
 		break;
 	case 3:
-	case 4:
-	case 5:
-		inspect(lock->quorum, choice % 8 - 3);
+		lock_adopt(lock, "token");
+		renew(lock);
 		break;
+	case 4:
+		lock_adopt(lock, "token");
+		release(lock, 0);
+		break;
+	case 5:
 	case 6:
-		look(lock->quorum);
+	case 7:
+	case 8:
+		inspect(lock->quorum, what % 12U - 5);
+		break;
+	case 9:
+		list(lock->quorum, NULL);
+		break;
+	case 10:
+		list(lock->quorum, "k?y*");
 		break;
 	default:
-		lock_release(lock, 0, until, &error);
+		live(lock, (struct patience){.wait = true,
+					     .limit = WAIT,
+					     .tries = 3,
+					     .every = 100});
 	}
-	buffer_release(&text);
+}
+
+static void make_quorum(struct quorum *quorum, size_t count, bool identify)
+{
+	struct url urls[WORLD_SERVERS] = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		char path[] = "/0", name[] = "unix:///0";
+
+		path[1] = (char)('0' + i);
+		name[8] = (char)('0' + i);
+		urls[i].kind = URL_UNIX;
+		urls[i].path = strdup(path);
+		urls[i].name = strdup(name);
+		if (identify)
+			urls[i].password = strdup("secret");
+	}
+	quorum_init(quorum, urls, count, TIMEOUT, identify);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct url urls[SERVERS];
+	static const uint8_t counts[] = {1, 3, 2, 5};
+	struct world_rules rules = {0};
 	struct quorum quorum;
 	struct lock lock;
-	struct error error;
-	int peers[SERVERS];
-	size_t share;
 
-	if (size < 1 || size > 100000)
-		return 0;
-	for (size_t i = 0; i < SERVERS; i++)
-		if (url_parse(&urls[i], "unix:///nonexistent/socket", &error) <
-		    0)
-			abort();
-	quorum_init(&quorum, urls, SERVERS, 200, false);
-	share = (size - 1) / SERVERS;
-	for (size_t i = 0; i < SERVERS; i++) {
-		connect_server(&quorum.servers[i], data + 1 + i * share, share,
-			       data[0] % 8 == 6);
-		peers[i] = quorum.servers[i].why_code;
-	}
-	lock_init(&lock, &quorum, "key", 30000, data[0] & 64 ? 1000 : 0);
-	record_describe(&lock.description, 1, "fuzz", 30000);
-	memcpy(lock.token, "0123456789abcdef0123456789abcdef", 33);
+	if (size < 3 || size > 20000)
+		return -1;
+	rules.greets = !(data[2] & 1);
+	rules.drips = data[2] & 2;
+	rules.down = data[2] & 4 ? data[2] >> 5 : 0;
+	rules.interrupts = data[2] & 8 ? 150 : 0;
+	world_begin(rules, data + 3, size - 3);
+	make_quorum(&quorum, counts[data[1] >> 4 & 3], data[2] & 1);
+	quorum.interrupt = rules.interrupts > 0 ? WORLD_INTERRUPT : -1;
+	lock_init(&lock, &quorum, "key", TTL, data[1] & 64 ? 1000 : 0);
+	lock.kind = data[1] % 8 % (KIND_NONE + 1);
+	lock.permits = lock.kind == KIND_PERMITS ? 2 : 0;
+	quorum.permits = lock.permits > 0 ? lock.permits : 1;
+	lock.room = data[1] & 128 ? 500 : 0;
+	record_describe(&lock.description, 1, "fuzz", TTL);
 	exercise(&lock, data[0]);
 	lock_release_memory(&lock);
 	quorum_release(&quorum);
-	for (size_t i = 0; i < SERVERS; i++)
-		close(peers[i]);
+	world_end();
 	return 0;
 }

@@ -1,23 +1,37 @@
 /*
- * What users write (durations, URLs, signal names, REDLOCK_HELD), what servers
- * publish, and every byte string made
- * fit for a terminal, JSON and a shell. Built with -fsanitize=fuzzer.
+ * What users write (durations, URLs, lists of them, patterns, signal names,
+ * REDLOCK_HELD, REDLOCK_SERVERS), what is read out of replies
+ * (messages, refusals, INFO), names of records, and every byte string made fit
+ * for a terminal, JSON and a shell. The first byte is the part, the rest its
+ * text. Built with -fsanitize=fuzzer.
  */
+#include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
 #include "duration.h"
+#include "glob.h"
 #include "held.h"
+#include "keyset.h"
 #include "output.h"
 #include "record.h"
 #include "requests.h"
+#include "script.h"
 #include "signals.h"
 #include "suggest.h"
 #include "url.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return setlocale(LC_CTYPE, "C.UTF-8") == NULL;
+}
 
 static void fuzz_duration(const char *text)
 {
@@ -62,6 +76,22 @@ static void fuzz_servers(const char *text)
 	free(list);
 }
 
+/* One string, whole UTF-8 (or mbstowcs would not take it), no control. */
+static void check_json(const struct buffer *buffer)
+{
+	for (size_t i = 0; i < buffer->length; i++) {
+		unsigned char byte = (unsigned char)buffer->data[i];
+		bool ends = i == 0 || i == buffer->length - 1;
+
+		if (byte < ' ' || byte == 0x7f || (byte == '"') != ends)
+			abort();
+		if (byte == '\\')
+			i++;
+	}
+	if (mbstowcs(NULL, buffer->data, 0) == (size_t)-1)
+		abort();
+}
+
 static void fuzz_output(const char *text, size_t size)
 {
 	struct buffer buffer = {0};
@@ -73,8 +103,13 @@ static void fuzz_output(const char *text, size_t size)
 		if (buffer.data[i] < ' ' || buffer.data[i] > '~')
 			abort();
 	output_visible(&buffer, text, size, 1);
+	buffer.length = 0;
 	output_json(&buffer, text, size);
+	check_json(&buffer);
+	buffer.length = 0;
 	output_shell(&buffer, text);
+	if (output_fit(text, size, 7) > size)
+		abort();
 	record_parse(&holder, text, size);
 	busy.holder = holder;
 	record_print_busy(&buffer, &busy);
@@ -115,21 +150,172 @@ static void fuzz_message(const char *text, size_t size)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Tried at every place, with none of the shortcuts. */
+static bool matches_slowly(const char *pattern, const char *text, size_t length,
+			   unsigned *steps)
+{
+	if (++*steps > 20000)
+		return false;
+	for (; *pattern == '*'; pattern++)
+		for (size_t n = 1; n <= length; n++)
+			if (pattern[1] != '*' &&
+			    matches_slowly(pattern + 1, text + n, length - n,
+					   steps))
+				return true;
+	if (*pattern == '\0' || length == 0)
+		return *pattern == '\0' && length == 0;
+	if (*pattern == '[' || *pattern == '\\')
+		*steps = 20001; /* what those mean is not said twice */
+	return (*pattern == '?' || *pattern == *text) &&
+	       matches_slowly(pattern + 1, text + 1, length - 1, steps);
+}
+
+/* The pattern, a newline, and the text. */
+static void fuzz_glob(char *text, size_t size)
+{
+	char *end = memchr(text, '\n', size);
+	size_t rest;
+	unsigned steps = 0;
+	bool found, slowly;
+
+	if (end == NULL)
+		return;
+	*end++ = '\0';
+	rest = size - (size_t)(end - text);
+	found = glob_matches(text, end, rest);
+	slowly = matches_slowly(text, end, rest, &steps);
+	if (steps <= 20000 && found != slowly)
+		abort();
+}
+
+/* A word a byte: what has been added is known, and nothing else. */
+static void fuzz_keyset(const char *text, size_t size)
+{
+	struct keyset set = {0};
+	bool known[256] = {false};
+	char key[2] = "k";
+
+	for (size_t i = 0; i < 8 * size; i++) {
+		key[1] = (char)(text[i % size] + (char)(i / size));
+		if (keyset_add(&set, key, 2) == known[(uint8_t)key[1]])
+			abort();
+		known[(uint8_t)key[1]] = true;
+	}
+	keyset_release(&set);
+}
+
+static void fuzz_refusal(const char *text)
+{
+	struct refusal refusal = reply_sort(text);
+
+	if (refusal.text < text || refusal.text > text + strlen(text))
+		abort();
+}
+
+/* A record's name tells its KEY from all others. */
+static void fuzz_names(const char *text, size_t size)
+{
+	struct argument key = {text, size}, shorter = {text, size - 1};
+	struct argument one = script_record_name(key);
+	struct argument other = script_record_name(shorter);
+
+	if (one.length == other.length &&
+	    memcmp(one.data, other.data, one.length) == 0)
+		abort();
+	free((char *)one.data);
+	free((char *)other.data);
+}
+
+/* INFO's text, and that of what CONFIG says beside it. */
+static void fuzz_identity(char *text, size_t size)
+{
+	struct identity identity = {0};
+	struct reply reply = {.count = 1, .value = {{text, size, 0}}};
+
+	if (identity_read_info(&identity, &reply) == 0 &&
+	    (strlen(identity.run_id) != sizeof(identity.run_id) - 1 ||
+	     identity.started > clock_ms() + 1000))
+		abort();
+}
+
+static void fuzz_token(const char *text)
+{
+	if (token_is_plain(text) && strpbrk(text, " %=\n\t\033") != NULL)
+		abort();
+}
+
+/* The environment, as a program would find it. */
+static void fuzz_environment(const char *text)
+{
+	struct settings settings;
+	struct error error;
+
+	setenv("REDLOCK_SERVERS", text, 1);
+	config_init(&settings);
+	settings.key = "key";
+	config_finish(&settings, &error);
+	config_release(&settings);
+	unsetenv("REDLOCK_SERVERS");
+}
+
+static void fuzz(char part, char *text, size_t size)
 {
 	static const char *const names[] = {"acquire", "release", "run"};
-	char *text = malloc(size + 1);
 
-	memcpy(text, data, size);
-	text[size] = '\0';
-	fuzz_duration(text);
-	fuzz_url(text);
-	fuzz_servers(text);
-	fuzz_output(text, size);
-	fuzz_held(text);
-	fuzz_message(text, size);
-	signals_parse(text);
-	suggest_nearest(text, names, 3);
+	switch (part) {
+	case 'd':
+		fuzz_duration(text);
+		break;
+	case 'u':
+		fuzz_url(text);
+		break;
+	case 'l':
+		fuzz_servers(text);
+		break;
+	case 'e':
+		fuzz_environment(text);
+		break;
+	case 'o':
+		fuzz_output(text, size);
+		break;
+	case 'h':
+		fuzz_held(text);
+		break;
+	case 'm':
+		fuzz_message(text, size);
+		break;
+	case 'g':
+		fuzz_glob(text, size);
+		break;
+	case 'k':
+		fuzz_keyset(text, size);
+		break;
+	case 'r':
+		fuzz_refusal(text);
+		break;
+	case 'n':
+		fuzz_names(text, size);
+		break;
+	case 'i':
+		fuzz_identity(text, size);
+		break;
+	default:
+		fuzz_token(text);
+		signals_parse(text);
+		suggest_nearest(text, names, 3);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text;
+
+	if (size < 2)
+		return -1;
+	text = malloc(size);
+	memcpy(text, data + 1, size - 1);
+	text[size - 1] = '\0';
+	fuzz((char)*data, text, size - 1);
 	free(text);
 	return 0;
 }
