@@ -180,7 +180,7 @@ static bool has_failed(const struct lock *lock, size_t i)
 
 static bool has_failed_for_good(const struct lock *lock, size_t i)
 {
-	return lock->vote[i] == VOTE_FAILED &&
+	return lock->vote[i] == VOTE_FAILED && has_failed(lock, i) &&
 	       !lock->quorum->servers[i].why_passing;
 }
 

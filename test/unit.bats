@@ -47,6 +47,10 @@ unit() {
 	unit guard
 }
 
+@test "a failed round is worth what servers said, and never 0" {
+	unit ballot
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do
