@@ -55,8 +55,10 @@ static bool is_refusal(const struct reply *reply)
 {
 	const struct value *said = reply->value;
 
-	return reply->count >= 7 && said[3].text != NULL &&
-	       said[6].text != NULL && said[1].number >= -2 &&
+	for (size_t i = 1; i < 7 && i < reply->count; i++)
+		if ((said[i].text != NULL) != (i == 3 || i == 6))
+			return false;
+	return reply->count >= 7 && said[1].number >= -2 &&
 	       said[2].number >= -1 && said[4].number >= -1;
 }
 
@@ -79,7 +81,7 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 
 	if (!ballot_read(lock, i, reply, 0, &answer))
 		return;
-	if (answer == 1 && reply->count >= 2 &&
+	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
 	    reply->value[1].number >= least &&
 	    reply->value[1].number <= FENCE_LARGEST) {
 		attempt_count(lock, i, reply->value[1].number);

@@ -131,6 +131,9 @@ CASES = {
         (69, says(b"*8\r\n:1\r\n$4\r\nzset\r\n:3\r\n:5\r\n:3\r\n:0\r\n*1\r\n"
                   + bulk(b"a" * 40 + b" 2500 100 1\n") + b"*0\r\n")),
     "a refusal that is too short": (69, says(b"*1\r\n:0\r\n")),
+    "a refusal with texts for numbers":
+        (69, says(b"*7\r\n:0\r\n+x\r\n+y\r\n+\r\n+z\r\n+0\r\n+\r\n")),
+    "a text for a fence": (69, says(b"*2\r\n:1\r\n+5\r\n")),
     "a refusal without a holder":
         (75, says(b"*7\r\n:0\r\n:-1\r\n:-1\r\n+\r\n:-1\r\n:0\r\n+\r\n")),
     "a refusal with a hostile holder":
