@@ -161,3 +161,15 @@ struct refusal reply_sort(const char *failure)
 			return (struct refusal){lasting[i].code, false, text};
 	return (struct refusal){EXIT_UNREACHED, true, failure};
 }
+
+struct refusal reply_sort_login(const char *failure)
+{
+	struct refusal refusal = reply_sort(failure);
+
+	if (starts_with(failure, "DENIED") ||
+	    starts_with(failure, "ERR max number of clients"))
+		return refusal;
+	refusal.code = EXIT_REFUSED;
+	refusal.passing = false;
+	return refusal;
+}

@@ -57,4 +57,7 @@ struct refusal {
 /* What an error reply means for a lock. */
 struct refusal reply_sort(const char *failure);
 
+/* The same of what answers the login, or was said to whoever connects. */
+struct refusal reply_sort_login(const char *failure);
+
 #endif

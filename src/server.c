@@ -148,6 +148,8 @@ static int flush_output(struct server *server)
 
 		if (sent < 0 && errno == EAGAIN)
 			return 0;
+		if (sent < 0 && errno == EPIPE)
+			break; /* what it said before it hung up comes first */
 		if (sent < 0)
 			return fail(server, true, strerror(errno));
 		server->sent += (size_t)sent;
@@ -232,12 +234,10 @@ void server_blame_silence(struct server *server, int64_t waited_ms)
 	      doing[server->stream.state], duration_format(text, waited_ms));
 }
 
-static int blame_reply(struct server *server, const char *failure)
+static int blame_refusal(struct server *server, struct refusal refusal)
 {
-	struct refusal refusal = reply_sort(failure);
-
 	blame(server, refusal.code, refusal.passing, "%.*s", SHOWN_LONGEST,
-	      refusal.text);
+	      refusal.text[0] != '\0' ? refusal.text : "an empty error");
 	server->why_spoken = true;
 	return -1;
 }
@@ -252,12 +252,12 @@ static int greeted(struct server *server, enum owed_kind kind,
 	if (kind == OWED_CONFIG && !refused)
 		identity_read_config(&server->identity, reply);
 	else if (refused && kind != OWED_CONFIG && !server->login_failed)
-		blame_reply(server, reply->failure);
+		blame_refusal(server, kind == OWED_LOGIN
+					      ? reply_sort_login(reply->failure)
+					      : reply_sort(reply->failure));
 	if (kind == OWED_LOGIN && refused) {
 		/* what is behind it in the pipeline runs as the default user */
 		server->login_failed = true;
-		server->why_code = EXIT_REFUSED;
-		server->why_passing = false;
 	} else if (kind == OWED_INFO && !refused &&
 		   identity_read_info(&server->identity, reply) < 0) {
 		return fail(server, true, "its INFO cannot be read");
@@ -280,7 +280,7 @@ static int dispatch(struct server *server, const redisReply *from,
 		disconnect(server);
 		/* an error that nobody asked for is why it hangs up */
 		if (reply.failure != NULL)
-			return blame_reply(server, reply.failure);
+			return blame_refusal(server, reply_sort(reply.failure));
 		return blame(server, EXIT_UNREACHED, true,
 			     "a reply that nobody asked for");
 	}
@@ -293,7 +293,7 @@ static int dispatch(struct server *server, const redisReply *from,
 	    (server->identify && !server->identity.known))
 		reply.failure = server->why;
 	else if (reply.failure != NULL)
-		blame_reply(server, reply.failure);
+		blame_refusal(server, reply_sort(reply.failure));
 	callback(context, server, owed.ticket, &reply);
 	return 0;
 }

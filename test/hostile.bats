@@ -125,3 +125,10 @@ some_cases() {
 	[[ $output == *"no answer within 2"*ms* ]]
 	[[ $(<"$TMP/out") == "$KEY: unknown, 0 of 1 servers answered"* ]]
 }
+
+@test "a server that has too many clients has not refused the login" {
+	hostile 'has too many clients, unasked'
+	REDLOCK_PASSWORD=secret attempt run -n -S "unix://$TMP/socket" "$KEY" -- touch "$TMP/ran"
+	judge 69 'too many'
+	[[ $output == *": ERR max number of clients reached" ]]
+}

@@ -21,9 +21,9 @@ struct connection {
 	size_t server;
 	struct buffer asked; /* not a whole request yet */
 	struct buffer said;
-	size_t taken;    /* of said */
-	int64_t from;    /* when said may be read */
-	size_t next;     /* where its next message is looked for */
+	size_t taken;      /* of said */
+	int64_t from;      /* when said may be read */
+	size_t next;       /* where its next message is looked for */
 	char channel[300]; /* it has subscribed to, or "" */
 };
 
@@ -83,8 +83,8 @@ static bool find_piece(size_t *at, size_t server, bool message,
 	while (*at < input_size) {
 		const uint8_t *start = input + *at;
 		const uint8_t *end = memchr(start, PIECE_END, input_size - *at);
-		size_t size = end != NULL ? (size_t)(end - start)
-					  : input_size - *at;
+		size_t size =
+			end != NULL ? (size_t)(end - start) : input_size - *at;
 
 		*at += size + (end != NULL);
 		if (size > 0 && *start >= '0' && *start < '0' + WORLD_SERVERS) {
@@ -402,9 +402,8 @@ static short ready_for(const struct pollfd *polled)
 			       : 0;
 	connection = connection_of(polled->fd);
 	return (short)((polled->events & POLLOUT) |
-		       (readable(connection) > 0 ||
-					(connection->ended &&
-					 connection->from <= now)
+		       (readable(connection) > 0 || (connection->ended &&
+						     connection->from <= now)
 				? POLLIN
 				: 0));
 }

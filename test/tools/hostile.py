@@ -86,6 +86,9 @@ CASES = {
     "hangs up at once": (69, at_once(b"", "close")),
     "hangs up after the request": (69, says(b"", "close")),
     "resets after the request": (69, says(b"", "reset")),
+    "has too many clients, unasked":
+        (69, at_once(b"-ERR max number of clients reached\r\n", "close")),
+    "an empty error": (69, says(b"-\r\n")),
     "half-closes": (69, says(b"", "half")),
     "half a reply and silence": (69, says(b"*2\r\n:1\r\n:17")),
     "half a reply and the end": (69, says(b"*2\r\n:1\r\n:17", "close")),
