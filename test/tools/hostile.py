@@ -1,207 +1,235 @@
-"""A server that says what it should not.
+"""Servers that are honest until they are not: what hostile_matrix.py runs against.
 
-    hostile.py SOCKET CASE
+A Server listens on a Unix socket or a port of 127.0.0.1 and answers as Redis
+with our scripts would, until a request of the stage comes for which it has a
+treatment: the bytes to answer instead (or Behind it), or a function of the
+connection, after which that ends.
 
-listens on a Unix socket, and treats every connection as CASE says.
-
-    hostile.py DIRECTORY
-
-does so for every case, each on a socket of its own there, which
-DIRECTORY/list names with the exit status that the case is worth.
+Stages: connect, login, name, info, config, acquire, queue (an acquire that
+waits), raise, extend, release, inspect, scan, look, break, subscribe,
+listening (once a subscription has been confirmed).
 """
 
-import os
 import socket
 import struct
-import sys
 import threading
 import time
 
 OK = b"+OK\r\n"
-GRANTED = b"*2\r\n:1\r\n:1795257572071\r\n"
+TOKEN = "0123456789abcdef0123456789abcdef"
+MARK = "a" * 40
 
 
 def bulk(data):
+    data = data if isinstance(data, bytes) else data.encode()
     return b"$%d\r\n%s\r\n" % (len(data), data)
 
 
-def greet(connection):
-    """Waits for the first exchange and answers what stands before EVAL."""
-    got = b""
-    while b"EVAL" not in got:
-        data = connection.recv(65536)
-        if not data:
-            return False
-        got += data
-    connection.sendall(OK)
-    return True
+def array(*items):
+    """Numbers, texts, and lists of them."""
+    return b"*%d\r\n" % len(items) + b"".join(
+        b":%d\r\n" % item if isinstance(item, int)
+        else array(*item) if isinstance(item, list)
+        else bulk(item) for item in items)
+
+
+def described(host="web3", user="deploy", command="backup.sh", pid=812):
+    """What a holder wrote about itself."""
+    texts = [text if isinstance(text, bytes) else text.encode()
+             for text in (host, user, command)]
+    return b"since=17\nhost=%s\npid=%d\nuser=%s\nttl=3000\ncommand=%s\n" % (
+        texts[0], pid, texts[1], texts[2])
+
+
+# --- treatments: each is called with a connected socket -----------------------
+#
+# One that is silent in the end has to be waited for.
+
+def swallow(connection):
+    """Reads whatever comes, until the peer is gone."""
+    while connection.recv(65536):
+        pass
 
 
 def says(data, then="stay"):
     def treat(connection):
-        if greet(connection):
-            connection.sendall(data)
-            finish(connection, then)
-    return treat
-
-
-def at_once(data, then="stay"):
-    def treat(connection):
         connection.sendall(data)
-        finish(connection, then)
+        if then == "half":
+            connection.shutdown(socket.SHUT_WR)
+        elif then == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                  struct.pack("ii", 1, 0))
+        if then in ("stay", "half"):
+            swallow(connection)
+    treat.silent = then in ("stay", "half")
     return treat
 
 
-def finish(connection, then):
-    if then == "stay":
-        time.sleep(60)
-    elif then == "reset":
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                              struct.pack("ii", 1, 0))
-    elif then == "half":
-        connection.shutdown(socket.SHUT_WR)
-        time.sleep(60)
-
-
-def drip(data):
+def drips(data, pause):
     def treat(connection):
-        if greet(connection):
-            for byte in data:
-                connection.sendall(bytes([byte]))
-                time.sleep(0.5)
+        for byte in data:
+            connection.sendall(bytes([byte]))
+            time.sleep(pause)
+        swallow(connection)
+    treat.silent = True
     return treat
 
 
-def flood(start, chunk):
+def floods(start, chunk):
     def treat(connection):
-        if greet(connection):
-            connection.sendall(start)
-            while True:
-                connection.sendall(chunk)
+        connection.sendall(start)
+        while True:
+            connection.sendall(chunk)
+    treat.silent = False
     return treat
 
 
-CASES = {
-    "nothing": (69, says(b"")),
-    "hangs up at once": (69, at_once(b"", "close")),
-    "hangs up after the request": (69, says(b"", "close")),
-    "resets after the request": (69, says(b"", "reset")),
-    "has too many clients, unasked":
-        (69, at_once(b"-ERR max number of clients reached\r\n", "close")),
-    "an empty error": (69, says(b"-\r\n")),
-    "half-closes": (69, says(b"", "half")),
-    "half a reply and silence": (69, says(b"*2\r\n:1\r\n:17")),
-    "half a reply and the end": (69, says(b"*2\r\n:1\r\n:17", "close")),
-    "one byte each half second": (69, drip(GRANTED)),
-    "HTTP": (69, at_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
-    "terminal escapes": (69, says(b"-\x1b]0;owned\x07\x1b[31m\x9b\r\n")),
-    "NUL and 0xff": (69, says(b"\0\xff\0\xff" * 100)),
-    "a line without end": (69, flood(b"+", b"A" * 4096)),
-    "a bulk of 2 GiB": (69, flood(b"$2147483647\r\n", b"A" * 65536)),
-    "a bulk of 8 EiB": (69, says(b"$9223372036854775807\r\nA")),
-    "a negative bulk": (69, says(b"$-5\r\n")),
-    "a bulk of 12abc": (69, says(b"$12abc\r\n")),
-    "a bulk that is longer": (69, says(b"$4\r\nPONGxx" + OK)),
-    "an array of 2147483647": (69, says(b"*2147483647\r\n")),
-    "an array of 4294967296": (69, says(b"*4294967296\r\n")),
-    "a negative array": (69, says(b"*-2\r\n")),
-    "10000 nested arrays": (69, says(b"*1\r\n" * 10000)),
-    "an empty array": (69, says(b"*0\r\n")),
-    "a nil array": (69, says(b"*-1\r\n")),
-    "a nil": (69, says(b"$-1\r\n")),
-    "an array of nils": (69, says(b"*2\r\n$-1\r\n$-1\r\n")),
-    "a status": (69, says(OK)),
-    "a bulk for a number": (69, says(b"*2\r\n$1\r\n1\r\n$1\r\n5\r\n")),
-    "an unknown answer": (69, says(b"*2\r\n:7\r\n:5\r\n")),
-    "a number with text behind": (69, says(b":1a\r\n")),
-    "a number of 30 digits": (69, says(b":" + b"9" * 30 + b"\r\n")),
-    "no fence": (69, says(b"*1\r\n:1\r\n")),
-    "fence 0": (69, says(b"*2\r\n:1\r\n:0\r\n")),
-    "a negative fence": (69, says(b"*2\r\n:1\r\n:-5\r\n")),
-    "a fence beyond 2^53": (69, says(b"*2\r\n:1\r\n:9007199254740993\r\n")),
-    "a reply too many": (69, says(GRANTED + b"+EXTRA\r\n")),
-    "replies before the request": (69, at_once(OK + GRANTED + OK + OK)),
-    "replies without end": (69, flood(b"", OK * 1000)),
-    "a RESP3 push": (69, says(b">2\r\n+message\r\n+x\r\n")),
-    "a RESP3 map": (69, says(b"%1\r\n+a\r\n:1\r\n")),
-    "a RESP3 set": (69, says(b"~1\r\n:1\r\n")),
-    "a RESP3 boolean": (69, says(b"#t\r\n")),
-    "a RESP3 double": (69, says(b",1.5\r\n")),
-    "a RESP3 null": (69, says(b"_\r\n")),
-    "a RESP3 big number": (69, says(b"(123\r\n")),
-    "a RESP3 blob error": (69, says(b"!5\r\nabcde\r\n")),
-    "a page of the holders and silence":
-        (69, says(b"*8\r\n:1\r\n$4\r\nzset\r\n:3\r\n:5\r\n:3\r\n:0\r\n*1\r\n"
-                  + bulk(b"a" * 40 + b" 2500 100 1\n") + b"*0\r\n")),
-    "a refusal that is too short": (69, says(b"*1\r\n:0\r\n")),
-    "a refusal with texts for numbers":
-        (69, says(b"*7\r\n:0\r\n+x\r\n+y\r\n+\r\n+z\r\n+0\r\n+\r\n")),
-    "a text for a fence": (69, says(b"*2\r\n:1\r\n+5\r\n")),
-    "a refusal without a holder":
-        (75, says(b"*7\r\n:0\r\n:-1\r\n:-1\r\n+\r\n:-1\r\n:0\r\n+\r\n")),
-    "a refusal with a hostile holder":
-        (75, says(b"*7\r\n:0\r\n:5\r\n:5\r\n" + bulk(
-            b"host=\x1b[31m\npid=-9\ncommand=\xff\xfe\0\x07\x9b'x\n")
-            + b":99\r\n:0\r\n" + bulk(b"\x1b[31m\0" * 20))),
-}
-
-for code, errors in {
-    65: ["WRONGTYPE Operation against a key holding the wrong kind of value"],
-    77: ["NOAUTH Authentication required.",
-         "WRONGPASS invalid username-password pair or user is disabled.",
-         "NOPERM this user has no permissions to run the 'eval' command",
-         "ERR The user executing the script can't run this command",
-         "ERR Error running script (call to f_1): @user_script:1: -NOPERM no"],
-    78: ["ERR DB index is out of range"],
-    69: ["LOADING Redis is loading the dataset in memory",
-         "READONLY You can't write against a read only replica.",
-         "OOM command not allowed when used memory > 'maxmemory'.",
-         "BUSY Redis is busy running a script.",
-         "MOVED 15495 127.0.0.1:23065", "ASK 15495 127.0.0.1:23065",
-         "CLUSTERDOWN Hash slot not served", "MASTERDOWN Link is down",
-         "TRYAGAIN Multiple keys request during rehashing of slot",
-         "MISCONF Redis is configured to save RDB snapshots",
-         "NOREPLICAS Not enough good replicas to write.",
-         "NOSCRIPT No matching script.", "EXECABORT Transaction discarded",
-         "UNKILLABLE Sorry the script already executed write commands",
-         "NOPROTO unsupported protocol version",
-         "DENIED Redis is running in protected mode",
-         "ERR unknown command 'EVAL'", "ERR max number of clients reached"],
-}.items():
-    for error in errors:
-        CASES["-" + error] = (code, says(f"-{error}\r\n".encode()))
+class Behind(bytes):
+    """As a treatment: these bytes behind an honest answer."""
 
 
-def serve(connection, treat):
-    try:
-        treat(connection)
-    except OSError:
-        pass
-    connection.close()
+# --- the server ---------------------------------------------------------------
+
+# what only one of the scripts has, in the order of asking
+SCRIPTS = [(b"PERMITS KEY is held", "acquire"), (b"let_linger", "release"),
+           (b"waiters(tonumber(ARGV[4]))", "inspect"),
+           (b"KEY is no lock: it stays", "break"), (b"'scan'", "scan"),
+           (b"#KEYS", "look"), (b"hold~='-'", "extend")]
+NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
+         b"CONFIG": "config", b"SUBSCRIBE": "subscribe",
+         b"UNSUBSCRIBE": "unsubscribe"}
 
 
-def listen(path, treat):
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path + ".new")
-    listener.listen()
-    os.rename(path + ".new", path)
-    while True:
-        connection, _ = listener.accept()
-        threading.Thread(target=serve, args=(connection, treat),
-                         daemon=True).start()
+def stage_of(words):
+    if words[0] != b"EVAL":
+        return NAMES[words[0]]
+    for text, stage in SCRIPTS:
+        if text in words[1]:
+            # EVAL script 4 keys; database token ttl clock description kept
+            # kind permits hold request wait waited ancestor
+            return "queue" if stage == "acquire" and words[17] == b"1" \
+                else stage
+    return "raise"
 
 
-def listen_to_all(directory):
-    """Each case on a socket of its own; "list" says which: STATUS SOCKET NAME."""
-    with open(directory + "/list.new", "w", encoding="ascii") as cases:
-        for number, (name, (status, treat)) in enumerate(CASES.items()):
-            path = f"{directory}/{number}.sock"
-            threading.Thread(target=listen, args=(path, treat)).start()
-            print(status, path, name, file=cases)
-    os.rename(directory + "/list.new", directory + "/list")
+class Server:
+    """treatments: by stage. number: makes it another server; fence: what it
+    grants; busy: KEY is another's, who describes himself as holder; passes: so
+    many requests of a stage are answered by first, or honestly; hears: what
+    is published to whoever has subscribed and asks."""
 
+    def __init__(self, path, treatments, number=0, fence=5, busy=False,
+                 holder=described(), passes=0, first=None, hears=()):
+        self.treatments, self.number = treatments, number
+        self.fence, self.busy, self.holder = fence, busy, holder
+        self.passes, self.first, self.hears = passes, first, hears
+        self.granted_at = None
+        self.ears = []
+        if path:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(path)
+            self.url = "unix://" + path
+        else:
+            self.listener = socket.socket()
+            self.listener.bind(("127.0.0.1", 0))
+            self.url = "redis://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
 
-if sys.argv[2:]:
-    listen(sys.argv[1], CASES[sys.argv[2]][1])
-else:
-    listen_to_all(sys.argv[1])
+    def close(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,),
+                             daemon=True).start()
+
+    def serve(self, connection):
+        try:
+            connection.settimeout(20)
+            self.talk(connection)
+        except OSError:
+            pass
+        connection.close()
+
+    def talk(self, connection):
+        if "connect" in self.treatments:
+            self.treatments["connect"](connection)
+            return
+        lines = connection.makefile("rb")
+        while True:
+            line = lines.readline()
+            if not line:
+                return
+            words = []
+            for _ in range(int(line[1:])):
+                length = int(lines.readline()[1:])
+                words.append(lines.read(length + 2)[:-2])
+            stage = stage_of(words)
+            treatment = self.treatments.get(stage)
+            if treatment is not None and self.passes > 0:
+                treatment = self.first
+                self.passes -= 1
+            if callable(treatment):
+                treatment(connection)
+                return
+            if isinstance(treatment, Behind):
+                treatment = self.honest(stage, words) + treatment
+            connection.sendall(treatment or self.honest(stage, words))
+            if stage == "subscribe":
+                if "listening" in self.treatments:
+                    self.treatments["listening"](connection)
+                    return
+                self.ears.append((connection, words[1]))
+            elif stage == "queue":
+                self.publish()
+
+    def publish(self):
+        for connection, channel in self.ears[-1:]:
+            for text in self.hears:
+                connection.sendall(array("message", channel, text))
+
+    def honest(self, stage, words):
+        if stage in ("acquire", "queue"):
+            return self.grant(words)
+        look = [] if stage != "look" or int(words[2]) == 0 else [
+            b"string -1 1 " + self.item()]
+        answers = {
+            "info": lambda: bulk(
+                "# Server\r\nrun_id:%040d\r\nuptime_in_seconds:99999\r\n"
+                % self.number),
+            "config": lambda: array("appendonly", "no"),
+            "subscribe": lambda: array("subscribe", words[1], 1),
+            "unsubscribe": lambda: array("unsubscribe", "x", 0),
+            "raise": lambda: array(1),
+            "extend": lambda: array(1, self.fence, self.holder, 0),
+            "release": lambda: array(1, 0),
+            "inspect": lambda: array(1, "string", -1, self.fence, 1, 1,
+                                     [self.item()], [self.waiter()]),
+            "scan": lambda: array(1, "0", 9, ["{key}:redlock"]),
+            "look": lambda: array(1, look),
+            "break": lambda: array(1, "string", -1, 0, 1, 0, [self.item()],
+                                   []),
+        }
+        return answers.get(stage, lambda: OK)()
+
+    def item(self):
+        return b"%s 2500 100 1\n" % MARK.encode() + self.holder
+
+    def waiter(self):
+        return b"%s 100 string 0\n" % (b"b" * 40) + self.holder
+
+    def grant(self, words):
+        if self.busy:
+            return array(0, 9000, 100, self.holder, 0, 0, MARK[:16])
+        if self.granted_at is None:
+            self.granted_at = time.clock_gettime(time.CLOCK_BOOTTIME)
+        return array(1, 0 if words[13] == b"none" else self.fence)

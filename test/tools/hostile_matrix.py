@@ -2,8 +2,9 @@
 
     hostile_matrix.py DIRECTORY GROUP [PATTERN]
 
-runs the cases of a group (of those, with PATTERN, whose names contain it) side
-by side and prints a line for each that has failed, with all that was wrong.
+runs the cases of a group (those, with PATTERN, whose names contain it; without,
+under sanitizers, each fourth) side by side, and prints a line for each that has
+failed, with all that was wrong.
 REDLOCK and STAMP name the programs. What must always be so: the exit status,
 one line on stderr that says where and is fit for a terminal, nothing on stdout
 but what the case allows, an end in time, and little memory.
@@ -21,14 +22,14 @@ import tempfile
 import threading
 import time
 
-from hostile import (MARK, OK, TOKEN, Server, array, bulk, described, drips,
-                     floods, says)
+from hostile import (MARK, OK, TOKEN, Behind, Server, array, bulk, described,
+                     drips, floods, says)
 
 REDLOCK = os.environ["REDLOCK"]
-STAMP = os.environ["STAMP"]
+STAMP = os.environ["STAMP"]  # test/tools/stamp.c
 SANITIZED = re.search("/(address|thread|undefined)", REDLOCK)
-TIMEOUT = 300        # ms, of a round
-LONGEST = 12         # s, whatever a case is
+SHORT, LONG = 300, 4000  # ms, of a round: where an answer does not come, does
+LONGEST = 20         # s, whatever a case is
 MEMORY = 96 << 20    # bytes of address space
 RESIDENT = 10 << 10  # kB; the largest reply is 4 MiB
 KEY = b"\x1b[31mk\n\x9b\xc2\x9b\xff"
@@ -68,6 +69,9 @@ RUBBISH = {
     "a number with text behind": says(b":1a\r\n"),
     "a number of 30 digits": says(b":" + b"9" * 30 + b"\r\n"),
     "no number": says(b":\r\n"),
+    "replies without end": floods(b"", OK * 1000),
+    "a reply too many": Behind(b"+EXTRA\r\n"),
+    "rubbish behind the reply": Behind(b"\0\xff"),
     "lines without CR": says(b"+OK\n" * 20),
     "a RESP3 push": says(b">2\r\n+message\r\n+x\r\n"),
     "a RESP3 map": says(b"%1\r\n+a\r\n:1\r\n"),
@@ -208,25 +212,29 @@ def errors():
 class Case:
     """servers: a Server's arguments for each. statuses: those that are right.
     lines: of stderr, at most. finds: what stderr must match. prints: what all
-    of stdout must match. check: called with the case, for more."""
+    of stdout must match. check: called with the case, for more. timeout: ms."""
 
     def __init__(self, name, arguments, servers, statuses, lines=1, finds=(),
-                 prints="", environment=(), check=None):
+                 prints="", environment=(), check=None, timeout=None):
         self.name, self.arguments, self.servers = name, arguments, servers
         self.statuses = statuses if isinstance(statuses, tuple) \
             else (statuses,)
         self.lines, self.finds, self.prints = lines, finds, prints
         self.environment, self.check = dict(environment), check
+        silent = any(getattr(treat, "silent", False) for plan in servers
+                     for treat in plan["treatments"].values())
+        self.timeout = timeout or (SHORT if silent else LONG)
 
     def run(self, directory):
         os.mkdir(directory)
         self.directory = directory
         self.running = []
         for number, plan in enumerate(self.servers):
+            plan = dict(plan)
             path = None if plan.pop("tcp", False) \
                 else "%s/%d.sock" % (directory, number)
             self.running.append(Server(path, number=number, **plan))
-        arguments = [self.arguments[0], "--timeout", "%dms" % TIMEOUT]
+        arguments = [self.arguments[0], "--timeout", "%dms" % self.timeout]
         for server in self.running:
             arguments += ["-S", server.url]
         arguments += [argument.replace("@", directory)
@@ -263,8 +271,8 @@ class Case:
         if self.status not in self.statuses:
             yield "status %d instead of %s" % (
                 self.status, " or ".join(map(str, self.statuses)))
-        if self.took > LONGEST / 2:
-            yield "it took %.1f s" % self.took
+        if self.took > LONGEST:
+            yield "it did not end"
         # it began as a copy of us
         ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if self.resident > ours + RESIDENT and not SANITIZED:
@@ -287,8 +295,25 @@ class Case:
             yield from self.check(self)
 
 
+STALLS = [0.0]
+
+
+def watch_stalls():
+    """The longest that this machine has kept somebody waiting, in s."""
+    while True:
+        began = time.monotonic()
+        time.sleep(0.01)
+        STALLS[0] = max(STALLS[0], time.monotonic() - began - 0.01)
+
+
 def verdict(number, case, directory):
-    wrong = case.run("%s/%d" % (directory, number))
+    for attempt in "abcd":
+        wrong = case.run("%s/%d%s" % (directory, number, attempt))
+        # on a loaded machine an honest answer may be late, and so may a kill
+        late = case.status == 69 and b"no answer within" in case.err
+        killed_late = STALLS[0] > 0.1 and "too long" in str(wrong)
+        if not wrong or not (late or killed_late):
+            break
     return wrong and "case '%s': %s; %s" % (
         case.name, ", ".join(wrong),
         case.err.decode("latin-1").encode("unicode_escape").decode()[:400])
@@ -296,7 +321,10 @@ def verdict(number, case, directory):
 
 def main(directory, group, pattern=""):
     threading.stack_size(256 << 10)
+    threading.Thread(target=watch_stalls, daemon=True).start()
     cases = [case for case in GROUPS[group]() if pattern in case.name]
+    if SANITIZED and not pattern:
+        cases = cases[::4]  # each start costs ten times as much
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
         found = [line for line in pool.map(
             lambda numbered: verdict(*numbered, directory), enumerate(cases))
@@ -318,7 +346,8 @@ def at(stage, specific=()):
     status where nothing else is left."""
     fine = 0 if stage in TOLERATED else 69
     for name, treat in RUBBISH.items():
-        yield name, treat, 69
+        if stage not in UNASKED or callable(treat):
+            yield name, treat, 69
     for name, data in {**NONSENSE, **dict(specific)}.items():
         yield name, says(data) if stage in UNASKED else data, \
             0 if stage == "login" else fine
@@ -344,7 +373,7 @@ def alone(label, arguments, stage, specific=(), prints="", fine_prints="",
             else {})
 
 
-RUN = ["run", "-n", "-t", "3s", "--quarantine", "1ms", KEY, "--", "touch",
+RUN = ["run", "-n", "-t", "30s", "--quarantine", "1ms", KEY, "--", "touch",
        "@/ran"]
 
 
@@ -394,7 +423,8 @@ WAITING = ["acquire", "-w", "600ms", "-t", "3s", KEY]
 
 
 def waiting():
-    yield Case("a message that is right", WAITING,
+    yield Case("a message that is right",
+               ["acquire", "-w", "10s", "-t", "3s", KEY],
                [{"treatments": {}, "busy": True, "hears": ["1 77 3000 -"]}], 0,
                prints="[0-9a-f]{32}\n")
     for name, text in MESSAGES.items():
@@ -405,7 +435,7 @@ def waiting():
                                       GRANTS if stage == "queue" else ()):
             yield Case("waiting, %s: %s" % (stage, name), WAITING,
                        [{"treatments": {stage: treat}, "busy": True}],
-                       (69, 75, status), lines=3)
+                       (69, 75, status), lines=9)
     for name, treat, status in at("acquire", GRANTS):
         if name == "fence 0":
             continue  # who takes nothing gets none
@@ -430,7 +460,9 @@ def status():
     yield from alone("status", ["status", KEY], "inspect",
                      {**VIEWS, **WAITERS}, shown)
     yield from alone("status -q", ["status", "-q", KEY], "inspect", VIEWS)
-    yield from alone("break", ["break", "-y", KEY], "break", VIEWS)
+    # what one has taken away is told, whatever it says next
+    yield from alone("break", ["break", "-y", KEY], "break", VIEWS,
+                     "(.* evicted .*)?")
     yield from alone("list", ["list"], "scan", SCANS)
     yield from alone("list", ["list"], "look")
     yield from alone("list", ["list"], "look", LOOKS, passes=1)
@@ -441,14 +473,14 @@ def status():
 
 # --- while COMMAND runs -------------------------------------------------------
 
-TTL = 2.0
+TTL = 3.0
 HELD = ["run", "-n", "-t", "%dms" % (TTL * 1000), "key", "--", STAMP]
 
 
 def died_in_time(case):
     """The last proof of COMMAND's life is before the end of validity."""
-    end = min(server.granted_at for server in case.running
-              if server.granted_at) + TTL * 0.99 - 0.002
+    end = min([server.granted_at for server in case.running
+               if server.granted_at], default=0) + TTL * 0.99 - 0.002
     files = [name for name in os.listdir(case.directory)
              if name.startswith("beats.")]
     if len(files) != 1:
@@ -473,21 +505,22 @@ def held():
             continue
         yield Case("held, extend: " + name, HELD + ["-t", "@"],
                    [{"treatments": {"extend": treat}}], 76,
-                   finds=["lock lost: "], check=died_in_time)
+                   finds=["lock lost: "], check=died_in_time, timeout=900)
         yield Case("held, two of three extend: " + name, HELD + ["-t", "@"],
                    [{"treatments": {"extend": treat} if number < 2 else {}}
                     for number in range(3)], 76,
-                   finds=["lock lost: "], check=died_in_time)
+                   finds=["lock lost: "], check=died_in_time, timeout=900)
         yield Case("held, one of three extends: " + name,
-                   HELD + ["-d", "2200", "-x", "3", "@"],
+                   HELD + ["-d", "3300", "-x", "3", "@"],
                    [{"treatments": {"extend": treat, "release": treat}
                      if number < 1 else {}} for number in range(3)], 3,
-                   lines=0)
+                   lines=0, timeout=900)
     for name, treat, _ in at("release"):
         yield Case("held, release: " + name,
-                   HELD + ["-d", "1", "-x", "3", "@"],
+                   ["run", "-n", "key", "--", "sh", "-c", "exit 3"],
                    [{"treatments": {"release": treat}}], 3,
-                   finds=["key: not released, it ends by itself in "])
+                   finds=["key: not released, it ends by itself in "],
+                   timeout=2000)
 
 
 # --- what is shown ------------------------------------------------------------
@@ -552,18 +585,19 @@ def quorum():
                         "@/ran"],
                        hostile + [{"treatments": {}}, {"treatments": {}}], 69,
                        lines=2, finds=["3 of 5 servers gave no vote"],
-                       check=None)
+                       timeout=800)
             yield Case("3 of 5 at once, %s: %s" % (stage, names),
                        ["acquire", "-n", "-t", "3s", "key"],
                        [dict(plan) for plan in hostile]
                        + [{"treatments": {}}, {"treatments": {}}], 69,
                        finds=["3 of 5 servers gave no vote"],
-                       check=is_told_once)
+                       check=is_told_once, timeout=800)
             yield Case("2 of 5, %s: %s" % (stage, names),
-                       ["run", "-n", "-t", "3s", "key", "--", "sh", "-c",
+                       ["run", "-n", "-t", "30s", "key", "--", "sh", "-c",
                         "exit 3"],
                        [dict(plan) for plan in hostile[1:]]
-                       + [{"treatments": {}} for _ in range(3)], 3, lines=0)
+                       + [{"treatments": {}} for _ in range(3)], 3, lines=0,
+                       timeout=LONG)
 
 
 GROUPS = {"run": run, "acquire": acquire, "waiting": waiting,
