@@ -17,7 +17,7 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c script.c \
 	quorum.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
 	config.c arguments.c sources.c environment.c conffile.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
-	output.c log.c title.c error.c signals.c
+	output.c log.c title.c error.c heap.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
 	$(patsubst test/load/%.c,$(BUILD)/test/%,$(wildcard test/load/*.c)) \

@@ -8,6 +8,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "heap.h"
+
 #define BLANKS " \t"
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 #define NAME_CHARACTERS                          \
@@ -44,9 +46,7 @@ static int read_all(struct conffile *file, int fd)
 {
 	ssize_t size;
 
-	file->text = malloc(CONFFILE_SIZE + 1);
-	if (file->text == NULL)
-		return -1;
+	file->text = heap_grow(NULL, CONFFILE_SIZE + 1);
 	while (file->size <= CONFFILE_SIZE) {
 		size = read(fd, file->text + file->size,
 			    CONFFILE_SIZE + 1 - file->size);
@@ -157,7 +157,6 @@ static int add_line(struct conffile *file, char *text, unsigned number,
 		    struct error *error)
 {
 	char *sign = strchr(text, '=');
-	struct conffile_line *lines;
 
 	if (sign != NULL) {
 		*sign = '\0';
@@ -172,10 +171,8 @@ static int add_line(struct conffile *file, char *text, unsigned number,
 	if ((file->count & (file->count - 1)) == 0) {
 		size_t room = file->count == 0 ? 1 : 2 * file->count;
 
-		lines = reallocarray(file->lines, room, sizeof(*lines));
-		if (lines == NULL)
-			_exit(EXIT_SYSTEM);
-		file->lines = lines;
+		file->lines =
+			heap_grow(file->lines, room * sizeof(*file->lines));
 	}
 	file->lines[file->count++] = (struct conffile_line){
 		.name = text,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "heap.h"
 #include "local.h"
 #include "options.h"
 
@@ -39,10 +40,8 @@ void config_init(struct settings *settings)
 char *config_keep(struct settings *settings, const char *text)
 {
 	size_t size = strlen(text) + 1;
-	struct kept *kept = malloc(sizeof(*kept) + size);
+	struct kept *kept = heap_get(1, sizeof(*kept) + size);
 
-	if (kept == NULL)
-		_exit(EXIT_SYSTEM);
 	memcpy(kept->text, text, size);
 	kept->next = settings->kept;
 	settings->kept = kept;
@@ -102,13 +101,9 @@ static int add_server(struct settings *settings, char *text,
 int config_add_servers(struct settings *settings, char *list,
 		       struct error *error)
 {
-	char *copy = strdup(list), *rest = copy, *text;
+	char *copy = heap_copy(list), *rest = copy, *text;
 	int result = 0;
 
-	if (copy == NULL) {
-		error_system(error, "memory");
-		return -1;
-	}
 	while (result == 0 && (text = strsep(&rest, ",")) != NULL)
 		result = add_server(settings, text, error);
 	url_hide_secret(list);
@@ -125,33 +120,22 @@ int config_set_password(struct settings *settings, const char *password,
 		error_set(error, EXIT_USAGE, "the password is empty");
 		return -1;
 	}
-	settings->password = strdup(password);
-	if (settings->password == NULL) {
-		error_system(error, "memory");
-		return -1;
-	}
+	settings->password = heap_copy(password);
 	return 0;
 }
 
 /* --- logins ------------------------------------------------------------- */
 
 /* For the servers whose URL has none. */
-static int hand_out_password(struct settings *settings, struct error *error)
+static void hand_out_password(struct settings *settings)
 {
 	for (size_t i = 0; i < settings->server_count; i++) {
 		struct url *url = &settings->servers[i];
 
-		if (settings->password == NULL || url->password != NULL ||
-		    url->kind == URL_LOCAL)
-			continue;
-		url->password = strdup(settings->password);
-		if (url->password == NULL) {
-			error_system(error, "memory");
-			return -1;
-		}
+		if (url->password == NULL && url->kind != URL_LOCAL)
+			url->password = heap_copy(settings->password);
 	}
 	forget(&settings->password);
-	return 0;
 }
 
 static int check_logins(const struct settings *settings, struct error *error)
@@ -254,10 +238,11 @@ int config_finish(struct settings *settings, struct error *error)
 {
 	char standard[] = DEFAULT_SERVER;
 
-	if ((settings->server_count == 0 &&
-	     config_add_servers(settings, standard, error) < 0) ||
-	    hand_out_password(settings, error) < 0 ||
-	    check_logins(settings, error) < 0)
+	if (settings->server_count == 0 &&
+	    config_add_servers(settings, standard, error) < 0)
+		return -1;
+	hand_out_password(settings);
+	if (check_logins(settings, error) < 0)
 		return -1;
 	fill_defaults(settings);
 	return check(settings, error);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "heap.h"
+
 #define PASSWORD_LONGEST 4096
 
 /* In front of what is wrong with a variable, its name. */
@@ -28,11 +30,7 @@ static int servers_from_environment(struct settings *settings,
 
 	if (settings->server_count > 0 || list == NULL || *list == '\0')
 		return 0;
-	copy = strdup(list);
-	if (copy == NULL) {
-		error_system(error, "memory");
-		return -1;
-	}
+	copy = heap_copy(list);
 	result = config_add_servers(settings, copy, error);
 	free(copy);
 	return result < 0 ? blame_variable(error, "REDLOCK_SERVERS") : 0;
@@ -61,7 +59,7 @@ static char *read_password(const char *path, struct error *error)
 		text[size] = '\0';
 		text[strcspn(text, "\r\n")] = '\0';
 		if (text[0] != '\0')
-			password = strdup(text);
+			password = heap_copy(text);
 		else
 			error_set(error, EXIT_CONFIG,
 				  "REDLOCK_PASSWORD_FILE:"

@@ -1,9 +1,8 @@
 #include "keyset.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "error.h"
+#include "heap.h"
 
 static uint64_t hash(const struct keyset *set, const char *key, size_t length)
 {
@@ -30,10 +29,8 @@ static bool insert(uint64_t *hashes, size_t room, uint64_t value)
 static void grow(struct keyset *set)
 {
 	size_t room = set->room > 0 ? 2 * set->room : 1024; /* a power of 2 */
-	uint64_t *hashes = calloc(room, sizeof(*hashes));
+	uint64_t *hashes = heap_get(room, sizeof(*hashes));
 
-	if (hashes == NULL)
-		_exit(EXIT_SYSTEM);
 	if (set->room == 0)
 		arc4random_buf(&set->seed, sizeof(set->seed));
 	for (size_t i = 0; i < set->room; i++)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "heap.h"
 #include "signals.h"
 #include "stream.h"
 
@@ -234,6 +235,6 @@ int local_resolve(struct url *url, struct deadline until, struct error *error)
 	    start_once(&place, until, error) < 0)
 		return -1;
 	url->kind = URL_UNIX;
-	url->path = strdup(place.socket);
+	url->path = heap_copy(place.socket);
 	return 0;
 }

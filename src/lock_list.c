@@ -7,6 +7,7 @@
 
 #include "ballot.h"
 #include "glob.h"
+#include "heap.h"
 #include "keyset.h"
 
 #define RECORD_SUFFIX "redlock" /* after a ":", or a bare hash tag */
@@ -105,9 +106,7 @@ static void keep_names(struct listing *listing, const struct reply *reply)
 	size_t count = reply_item_count(reply, 3);
 
 	forget_names(listing);
-	listing->names = calloc(count + 1, sizeof(*listing->names));
-	if (listing->names == NULL)
-		_exit(EXIT_SYSTEM);
+	listing->names = heap_get(count + 1, sizeof(*listing->names));
 	for (size_t n = 0; n < count; n++) {
 		struct value item = reply_item(reply, 3, n);
 
@@ -217,12 +216,10 @@ static void match_records(struct buffer *text, const char *pattern)
 int lock_list(struct quorum *quorum, const char *pattern,
 	      const struct lister *lister, struct error *error)
 {
-	struct listing *listing = calloc(1, sizeof(*listing));
+	struct listing *listing = heap_get(1, sizeof(*listing));
 	struct buffer records = {0};
 	int result = 0;
 
-	if (listing == NULL)
-		_exit(EXIT_SYSTEM);
 	listing->pattern = pattern;
 	listing->lister = lister;
 	for (size_t i = 0; i < quorum->count; i++)

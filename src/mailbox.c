@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "heap.h"
 #include "log.h"
 #include "token.h"
 
@@ -16,12 +16,10 @@ void mailbox_init(struct mailbox *mailbox, const struct server *servers,
 {
 	*mailbox = (struct mailbox){
 		.listener = listener,
-		.ears = calloc(count, sizeof(struct server)),
+		.ears = heap_get(count, sizeof(struct server)),
 		.count = count,
 		.timeout = timeout,
 	};
-	if (mailbox->ears == NULL)
-		_exit(EXIT_SYSTEM);
 	for (size_t i = 0; i < count; i++) {
 		struct url url = url_copy(&servers[i].url);
 

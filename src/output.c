@@ -9,20 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "error.h"
+#include "heap.h"
 
 static void buffer_reserve(struct buffer *buffer, size_t more)
 {
 	size_t need = buffer->length + more + 1;
-	char *grown;
 
 	if (need <= buffer->size)
 		return;
 	need = need < 256 ? 256 : need * 2;
-	grown = realloc(buffer->data, need);
-	if (grown == NULL)
-		_exit(EXIT_SYSTEM);
-	buffer->data = grown;
+	buffer->data = heap_grow(buffer->data, need);
 	buffer->size = need;
 }
 

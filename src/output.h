@@ -3,8 +3,7 @@
  * a JSON text, a shell.
  *
  * Each function appends to a struct buffer, which grows as needed; a zeroed
- * one is empty. A failed allocation ends the process with EXIT_SYSTEM, as
- * nothing sensible can be printed then.
+ * one is empty. A failed allocation ends the process (heap.h).
  */
 #ifndef OUTPUT_H
 #define OUTPUT_H

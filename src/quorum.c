@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "heap.h"
 #include "log.h"
 
 #define DRAIN_TIME 100 /* ms */
@@ -12,13 +12,11 @@ void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		 int64_t timeout, bool need_identity)
 {
 	*quorum = (struct quorum){
-		.servers = calloc(count, sizeof(struct server)),
+		.servers = heap_get(count, sizeof(struct server)),
 		.permits = 1,
 		.timeout = timeout,
 		.interrupt = -1,
 	};
-	if (quorum->servers == NULL)
-		_exit(EXIT_SYSTEM);
 	quorum->count = count;
 	for (size_t i = 0; i < count; i++)
 		server_init(&quorum->servers[i], &urls[i],

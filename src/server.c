@@ -9,6 +9,7 @@
 #include <hiredis.h>
 
 #include "duration.h"
+#include "heap.h"
 
 #define READ_SIZE 16384
 #define SHOWN_LONGEST 160 /* bytes of a server's error text */
@@ -71,8 +72,8 @@ static void owe(struct server *server, struct owed owed)
 	server->owed[last] = owed;
 }
 
-static int format_command(struct buffer *to, const struct argument *arguments,
-			  size_t count)
+static void format_command(struct buffer *to, const struct argument *arguments,
+			   size_t count)
 {
 	const char *data[ARGUMENTS_MAX];
 	size_t length[ARGUMENTS_MAX];
@@ -85,11 +86,10 @@ static int format_command(struct buffer *to, const struct argument *arguments,
 	}
 	size = (int)redisFormatCommandArgv(&command, (int)count, data, length);
 	if (size < 0)
-		return -1;
+		heap_exhausted();
 	buffer_append(to, command, (size_t)size);
 	explicit_bzero(command, (size_t)size);
 	redisFreeCommand(command);
-	return 0;
 }
 
 static void greet(struct server *server, enum owed_kind kind,
@@ -99,8 +99,8 @@ static void greet(struct server *server, enum owed_kind kind,
 
 	for (size_t i = 0; i < count; i++)
 		arguments[i] = (struct argument){words[i], strlen(words[i])};
-	if (format_command(&server->output, arguments, count) == 0)
-		owe(server, (struct owed){.kind = kind});
+	format_command(&server->output, arguments, count);
+	owe(server, (struct owed){.kind = kind});
 }
 
 /* What goes in front of the first command: login, name, identity. */
@@ -175,8 +175,7 @@ int server_ask(struct server *server, uint64_t ticket, bool sticky,
 	server->why[0] = '\0';
 	server->last.length = 0;
 	server->last_owed = (struct owed){OWED_ASKED, sticky, ticket};
-	if (format_command(&server->last, arguments, count) < 0)
-		return fail(server, true, "out of memory");
+	format_command(&server->last, arguments, count);
 	return queue_last(server);
 }
 

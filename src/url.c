@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "heap.h"
 #include "output.h"
 
 #define DEFAULT_PORT 6379
@@ -23,24 +23,15 @@ void url_release(struct url *url)
 	*url = (struct url){0};
 }
 
-static char *copy_text(const char *text)
-{
-	char *copy = text != NULL ? strdup(text) : NULL;
-
-	if (text != NULL && copy == NULL)
-		_exit(EXIT_SYSTEM);
-	return copy;
-}
-
 struct url url_copy(const struct url *url)
 {
 	struct url copy = *url;
 
-	copy.user = copy_text(url->user);
-	copy.password = copy_text(url->password);
-	copy.host = copy_text(url->host);
-	copy.path = copy_text(url->path);
-	copy.name = copy_text(url->name);
+	copy.user = heap_copy(url->user);
+	copy.password = heap_copy(url->password);
+	copy.host = heap_copy(url->host);
+	copy.path = heap_copy(url->path);
+	copy.name = heap_copy(url->name);
 	return copy;
 }
 
@@ -89,18 +80,13 @@ static void hide_misplaced_secret(char *text)
 
 static int refuse(struct error *error, const char *text, const char *why)
 {
-	char *shown = strdup(text);
+	char *shown = heap_copy(text);
 
-	if (shown != NULL) {
-		url_hide_secret(shown);
-		hide_misplaced_secret(shown);
-	}
+	url_hide_secret(shown);
+	hide_misplaced_secret(shown);
 	error_set(error, EXIT_USAGE, "server '%.*s%s': %s", QUOTED_LONGEST,
-		  shown != NULL ? shown : "",
-		  shown != NULL && strlen(shown) > QUOTED_LONGEST ? "..." : "",
-		  why);
-	if (shown != NULL)
-		explicit_bzero(shown, strlen(shown));
+		  shown, strlen(shown) > QUOTED_LONGEST ? "..." : "", why);
+	explicit_bzero(shown, strlen(shown));
 	free(shown);
 	return -1;
 }
@@ -168,9 +154,9 @@ static const char *parse_login(struct url *url, char **rest)
 	    (password != NULL && percent_decode(password) < 0))
 		return "a broken percent-escape in the login";
 	if (*user != '\0')
-		url->user = strdup(user);
+		url->user = heap_copy(user);
 	if (password != NULL) {
-		url->password = strdup(password);
+		url->password = heap_copy(password);
 		explicit_bzero(password, strlen(password));
 	}
 	if (*user == '\0' && (password == NULL || *url->password == '\0'))
@@ -229,7 +215,7 @@ static const char *parse_host(struct url *url, char *text)
 			return "a host name cannot contain that";
 	if (strlen(text) > 253)
 		return "the host name is too long";
-	url->host = strdup(text);
+	url->host = heap_copy(text);
 	url->port = DEFAULT_PORT;
 	return port != NULL ? parse_port(url, port) : NULL;
 }
@@ -270,7 +256,7 @@ static const char *parse_unix(struct url *url, char *rest)
 		return "a socket's path starts with '/': unix:///run/redis.sock";
 	if (strlen(rest) >= URL_PATH_SIZE)
 		return "a socket's path can have 107 bytes at most";
-	url->path = strdup(rest);
+	url->path = heap_copy(rest);
 	if (query == NULL)
 		return NULL;
 	if (strncmp(query, "db=", 3) != 0)
@@ -324,10 +310,9 @@ int url_parse(struct url *url, const char *text, struct error *error)
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
 			return refuse(error, text, "blanks cannot be in a URL");
-	copy = strdup(text);
-	wrong = copy == NULL ? "out of memory" : parse_copy(url, copy);
-	if (copy != NULL)
-		explicit_bzero(copy, strlen(text));
+	copy = heap_copy(text);
+	wrong = parse_copy(url, copy);
+	explicit_bzero(copy, strlen(text));
 	free(copy);
 	if (wrong != NULL) {
 		url_release(url);

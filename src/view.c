@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ballot.h"
+#include "heap.h"
 
 #define PERMITS_LARGEST 1000000000
 
@@ -214,9 +215,8 @@ static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 {
 	struct seen *known = NULL;
 
-	if (crowd->seen == NULL &&
-	    (crowd->seen = calloc(SHOWN_MOST, sizeof(*crowd->seen))) == NULL)
-		_exit(EXIT_SYSTEM);
+	if (crowd->seen == NULL)
+		crowd->seen = heap_get(SHOWN_MOST, sizeof(*crowd->seen));
 	for (size_t i = 0; i < crowd->count && known == NULL; i++)
 		if (strcmp(crowd->seen[i].mark, seen->mark) == 0)
 			known = &crowd->seen[i];
