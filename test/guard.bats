@@ -394,3 +394,30 @@ lose() {
 	[[ $status == 4 && -z $output ]]
 	key_free 0
 }
+
+@test "a guard that was stopped for longer than a lease has heard of the renewals" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -u "$TMP/end" -x 4 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	stop_process "$guard"
+	sleep 2.5 # more than the lease that it knows of
+	kill -CONT "$guard"
+	sleep 0.2
+	touch "$TMP/end"
+	finish run
+	expect 4
+}
+
+@test "a guard that is stopped when the command ends does not say that it was stopped" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -d 2500 -x 4 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	stop_process "$(guard_of run)"
+	finish run
+	expect 4
+	key_free 0
+}
