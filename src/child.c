@@ -65,9 +65,13 @@ static int become(void *argument)
 
 	if (start->child->own_group)
 		setpgid(0, 0);
-	guard_announce(start->guard, getpid(), start->child->own_group);
 	/* while the guard's SIGTERM is still blocked, or it would end us
 	 * before we can say that COMMAND was not started */
+	if (guard_announce(start->guard, getpid(), start->child->own_group) <
+	    0) {
+		start->cause = errno;
+		return 127;
+	}
 	if (deadline_passed(start->latest)) {
 		start->cause = ETIME;
 		return 127;
@@ -141,9 +145,10 @@ bool child_has_exited(const struct child *child)
 {
 	siginfo_t info = {0};
 
-	return waitid(P_PID, (id_t)child->pid, &info,
-		      WEXITED | WNOHANG | WNOWAIT) < 0 ||
-	       info.si_pid != 0;
+	if (waitid(P_PID, (id_t)child->pid, &info,
+		   WEXITED | WNOHANG | WNOWAIT) < 0)
+		return errno == ECHILD;
+	return info.si_pid != 0;
 }
 
 void child_reap(struct child *child)

@@ -1,7 +1,9 @@
 #include "cmd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "duration.h"
@@ -56,6 +58,16 @@ void cmd_close(struct session *session)
 	quorum_drain(&session->quorum);
 	lock_release_memory(&session->lock);
 	quorum_release(&session->quorum);
+}
+
+int cmd_heed_signals(struct session *session)
+{
+	session->quorum.interrupt = signals_open();
+	if (session->quorum.interrupt >= 0)
+		return 0;
+	log_error("%s: no descriptor for signals: %s", session->settings->key,
+		  strerror(errno));
+	return EXIT_SYSTEM;
 }
 
 int cmd_report(const struct session *session, enum lock_result result,

@@ -29,8 +29,11 @@ int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 
+/* From now on what the session waits for ends with a signal. */
+int cmd_heed_signals(struct session *session);
+
 /*
- * Waits for the lock as the settings say; signals must be open (signals.h).
+ * Waits for the lock as the settings say; signals must be heeded.
  * pid, label: for those who find KEY held. Prints why there is no lock.
  */
 struct taken cmd_take(struct session *session, pid_t pid, const char *label);

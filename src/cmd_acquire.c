@@ -77,7 +77,9 @@ int cmd_acquire(struct settings *settings)
 
 	if (status != 0)
 		return status;
-	session.quorum.interrupt = signals_open();
+	status = cmd_heed_signals(&session);
+	if (status != 0)
+		return status;
 	session.lock.by_hand = true;
 	/* the shell that waits for the token is the holder */
 	taken = cmd_take(&session, getppid(), "acquire");

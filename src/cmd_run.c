@@ -378,12 +378,14 @@ int cmd_run(struct settings *settings)
 	if (status != 0)
 		return status;
 	plan_command(&run);
-	run.signals = signals_open();
-	if (run.signals < 0 || keep_status_fd(&run) < 0) {
-		log_error("descriptors: %s", strerror(errno));
+	status = cmd_heed_signals(&run.session);
+	if (status != 0)
+		return status;
+	if (keep_status_fd(&run) < 0) {
+		log_error("--status-fd: %s", strerror(errno));
 		return EXIT_SYSTEM;
 	}
-	run.session.quorum.interrupt = run.signals;
+	run.signals = run.session.quorum.interrupt;
 	run.session.lock.room = config_room(settings);
 	run.taken = cmd_take(&run.session, getpid(), run.label.data);
 	run.outcome = run.taken.outcome;

@@ -16,7 +16,9 @@ int cmd_wait(struct settings *settings)
 	status = cmd_open(&session, settings);
 	if (status != 0)
 		return status;
-	session.quorum.interrupt = signals_open();
+	status = cmd_heed_signals(&session);
+	if (status != 0)
+		return status;
 	taken = cmd_take(&session, getpid(), "wait");
 	cmd_close(&session);
 	if (taken.signal != 0)

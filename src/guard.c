@@ -224,19 +224,25 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 	return guard_fork(guard);
 }
 
-/* False where the pipe is full: the guard has been stopped, and would not act. */
-static bool tell(const struct guard *guard, enum message_kind kind,
-		 int64_t first, int64_t second, int64_t third)
+/* 0, or -1 with errno: EAGAIN where the guard has been stopped for so long that
+ * the pipe is full. */
+static int tell(const struct guard *guard, enum message_kind kind,
+		int64_t first, int64_t second, int64_t third)
 {
 	struct message message = {kind, {first, second, third}};
+	ssize_t written;
 
-	return guard->writable < 0 ||
-	       write(guard->writable, &message, sizeof(message)) > 0;
+	if (guard->signal == 0)
+		return 0;
+	do
+		written = write(guard->writable, &message, sizeof(message));
+	while (written < 0 && errno == EINTR);
+	return written < 0 ? -1 : 0;
 }
 
-void guard_announce(const struct guard *guard, pid_t pid, bool own_group)
+int guard_announce(const struct guard *guard, pid_t pid, bool own_group)
 {
-	tell(guard, MESSAGE_COMMAND, pid, own_group, 0);
+	return tell(guard, MESSAGE_COMMAND, pid, own_group, 0);
 }
 
 static void tell_times(const struct guard *guard)
@@ -258,11 +264,13 @@ bool guard_goodbye(struct guard *guard)
 	struct message message;
 	bool in_time;
 
+	guard->dismissed = tell(guard, MESSAGE_GOODBYE, 0, 0, 0) == 0;
 	/* what a full pipe holds is of no use to it any more */
-	while (!tell(guard, MESSAGE_GOODBYE, 0, 0, 0))
-		(void)!read(guard->readable, &message, sizeof(message));
+	while (!guard->dismissed && errno == EAGAIN &&
+	       read(guard->readable, &message, sizeof(message)) > 0)
+		guard->dismissed = tell(guard, MESSAGE_GOODBYE, 0, 0, 0) == 0;
 	pthread_mutex_lock(&guard->mutex);
-	in_time = guard->signal != 0 && !guard->fired &&
+	in_time = guard->dismissed && guard->signal != 0 && !guard->fired &&
 		  !deadline_passed(guard->times.term);
 	pthread_mutex_unlock(&guard->mutex);
 	return in_time;
@@ -303,6 +311,10 @@ bool guard_wait(struct guard *guard)
 		/* should it be stopped, it must not keep us */
 		if (guard->pid > 0)
 			kill(guard->pid, SIGCONT);
+		while (!guard->dismissed && !has_ended(guard, WNOHANG)) {
+			poll(NULL, 0, LOOK_AGAIN);
+			guard_goodbye(guard);
+		}
 		has_ended(guard, 0);
 		close(guard->readable);
 		close(guard->writable);

@@ -54,6 +54,7 @@ struct guard {
 	char token[TOKEN_SIZE];
 	pthread_mutex_t mutex;    /* of what is told */
 	struct guard_times times; /* as told last */
+	bool dismissed;           /* the goodbye has been said */
 	bool fired;               /* of one that has ended */
 };
 
@@ -71,8 +72,9 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 		const char *token, struct guard_times times);
 
 /* In COMMAND's process before exec: this is the group (or, where it has none
- * of its own, the process) to stop. Async-signal-safe. */
-void guard_announce(const struct guard *guard, pid_t pid, bool own_group);
+ * of its own, the process) to stop. Async-signal-safe. -1 with errno where that
+ * was not said: COMMAND must not be started. */
+int guard_announce(const struct guard *guard, pid_t pid, bool own_group);
 
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
