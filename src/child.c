@@ -145,10 +145,13 @@ bool child_has_exited(const struct child *child)
 {
 	siginfo_t info = {0};
 
-	if (waitid(P_PID, (id_t)child->pid, &info,
-		   WEXITED | WNOHANG | WNOWAIT) < 0)
-		return errno == ECHILD;
-	return info.si_pid != 0;
+	int result;
+
+	do
+		result = waitid(P_PID, (id_t)child->pid, &info,
+				WEXITED | WNOHANG | WNOWAIT);
+	while (result < 0 && errno == EINTR);
+	return result < 0 || info.si_pid != 0;
 }
 
 void child_reap(struct child *child)
