@@ -60,6 +60,14 @@ void cmd_close(struct session *session)
 	quorum_release(&session->quorum);
 }
 
+int cmd_print(const char *text, size_t length)
+{
+	if (output_write(STDOUT_FILENO, text, length) == 0)
+		return 0;
+	log_error("standard output: %s", strerror(errno));
+	return EXIT_SYSTEM;
+}
+
 int cmd_heed_signals(struct session *session)
 {
 	session->quorum.interrupt = signals_open();

@@ -29,6 +29,9 @@ int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 
+/* To the standard output. */
+int cmd_print(const char *text, size_t length);
+
 /* From now on what the session waits for ends with a signal. */
 int cmd_heed_signals(struct session *session);
 

@@ -15,7 +15,8 @@ static int write_line(int fd, const struct buffer *line, const char *end)
 
 	output_visible(&text, line->data, line->length, output_utf8());
 	buffer_print(&text, "%s", end);
-	result = output_write(fd, text.data, text.length);
+	result = fd == STDOUT_FILENO ? cmd_print(text.data, text.length)
+				     : output_write(fd, text.data, text.length);
 	buffer_release(&text);
 	return result;
 }

@@ -29,8 +29,7 @@ static bool flush(struct printer *printer)
 {
 	if (printer->text.length > 0) {
 		erase_progress(printer);
-		if (output_write(STDOUT_FILENO, printer->text.data,
-				 printer->text.length) < 0)
+		if (cmd_print(printer->text.data, printer->text.length) != 0)
 			printer->failed = true;
 	}
 	printer->text.length = 0;

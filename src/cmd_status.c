@@ -293,8 +293,8 @@ static int show(struct quorum *quorum, const struct settings *settings,
 	struct buffer text = {0};
 	struct view view;
 	struct error error;
-	int status = EXIT_DONE;
 	bool answered;
+	int status;
 
 	view_init(&view, quorum, key);
 	answered = lock_inspect(&view, &error) == 0;
@@ -302,8 +302,7 @@ static int show(struct quorum *quorum, const struct settings *settings,
 		json_view(&text, &view, state_of(&view, answered));
 	else
 		print_people(&text, &view, state_of(&view, answered));
-	if (output_write(STDOUT_FILENO, text.data, text.length) < 0)
-		status = EXIT_SYSTEM;
+	status = cmd_print(text.data, text.length);
 	if (!answered) {
 		log_error("%s: %s", key, error.text);
 		status = error.code;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "cmd.h"
 #include "command.h"
 #include "config.h"
 #include "options.h"
@@ -44,10 +45,10 @@ const struct command commands[] = {
 
 static int print(struct buffer *text)
 {
-	int result = output_write(STDOUT_FILENO, text->data, text->length);
+	int status = cmd_print(text->data, text->length);
 
 	buffer_release(text);
-	return result == 0 ? EXIT_DONE : EXIT_SYSTEM;
+	return status;
 }
 
 static int print_version(void)

@@ -301,5 +301,5 @@ $(held b)"
 	hold_key "$KEY" 0
 	local code=0
 	timeout 20 "$REDLOCK" list >/dev/full 2>"$TMP/err" || code=$?
-	[[ $code == 71 ]]
+	[[ $code == 71 && $(<"$TMP/err") == "redlock: standard output: No space left on device" ]]
 }

@@ -567,5 +567,5 @@ redlock: other: $(server_url 0): Connection refused.*"
 	only 0
 	local code=0
 	timeout 20 "$REDLOCK" status "$KEY" >/dev/full 2>"$TMP/err" || code=$?
-	[[ $code == 71 ]]
+	[[ $code == 71 && $(<"$TMP/err") == "redlock: standard output: No space left on device" ]]
 }
