@@ -22,7 +22,7 @@ OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
 	$(patsubst test/load/%.c,$(BUILD)/test/%,$(wildcard test/load/*.c)) \
 	$(patsubst test/bench/%.c,$(BUILD)/test/%,$(wildcard test/bench/*.c)) \
-	$(patsubst %,$(BUILD)/test/%,section wire clock.so valid.so)
+	$(patsubst %,$(BUILD)/test/%,section wire clock.so valid.so witness inject.so)
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -75,20 +75,14 @@ $(BUILD)/scripts.h: $(wildcard src/lua/*.lua) Makefile | $(BUILD)
 		echo "	;"; \
 	done > $@.new && mv $@.new $@
 
-$(BUILD)/test/%: test/tools/%.c | $(BUILD)/test
-	$(call say,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
+vpath %.c test/tools test/load test/soak test/inject
 
-$(BUILD)/test/%: test/load/%.c | $(BUILD)/test
-	$(call say,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
-
-$(BUILD)/test/%: test/soak/%.c | $(BUILD)/test
+$(BUILD)/test/%: %.c | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
 
 # for programs that are preloaded with it, whatever they are built with
-$(BUILD)/test/%.so: test/soak/%.c | $(BUILD)/test
+$(BUILD)/test/%.so: %.c | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize% -fPIE,$(ALL_CFLAGS)) \
 		-fPIC -shared -o $@ $<
@@ -146,6 +140,12 @@ stress: tests
 soak: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/soak/soak
 
+# What each failing call of the system does: all of them; SEED as above.
+INJECT =
+inject: tests
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/inject/drive --all $(INJECT)
+
+
 # libFuzzer finds inputs that break the parsers: SECONDS for each target, as many
 # at a time as there are processors. test/fuzz/world.h is what they run in.
 SECONDS = 30
@@ -196,7 +196,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests mutants check bench stress fuzz lint soak install clean
+.PHONY: all tests mutants check bench stress soak inject fuzz lint install clean
 .DELETE_ON_ERROR:
 .SECONDARY: $(FUZZ_OBJECTS)
 

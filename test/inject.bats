@@ -1,0 +1,33 @@
+#!/usr/bin/env bats
+# Calls of the system that fail: see test/inject/drive, and `make inject` for all of them.
+
+load helper
+
+# Each of them has many processes already.
+setup_file() {
+	export BATS_NO_PARALLELIZE_WITHIN_FILE=true
+}
+
+# fails_well SCENARIO...: whichever call it is that fails.
+fails_well() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	run "$ROOT/test/inject/drive" "$@" 3>&- 4>&-
+	echo "$output"
+	[[ $status == 0 ]]
+}
+
+@test "whichever call fails: no command runs without the lock, and a run ends as it should" {
+	fails_well run
+}
+
+@test "whichever call fails: a waiter gets the lock or says why not, and leaves nothing behind" {
+	fails_well waiting wait
+}
+
+@test "whichever call fails: what is held by hand is held, prolonged and given back, or an error" {
+	fails_well acquire extend release names
+}
+
+@test "whichever call fails: what is shown and broken is what there is, or an error" {
+	fails_well status list break
+}
