@@ -145,7 +145,6 @@ INJECT =
 inject: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/inject/drive --all $(INJECT)
 
-
 # libFuzzer finds inputs that break the parsers: SECONDS for each target, as many
 # at a time as there are processors. test/fuzz/world.h is what they run in.
 SECONDS = 30
