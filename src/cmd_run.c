@@ -139,11 +139,9 @@ static void note_lost(struct run *run)
 /* Hands on every signal that has come. */
 static void take_signals(struct run *run)
 {
-	for (;;) {
-		struct signals_event event = signals_next();
+	struct signals_event event;
 
-		if (event.number == 0)
-			return;
+	while (signals_next(&event)) {
 		if (event.number == SIGCHLD)
 			continue;
 		child_signal(&run->child, event.number, event.by_terminal);

@@ -60,22 +60,22 @@ int signals_open_all(void)
 	return watch(others, sizeof(others) / sizeof(others[0]));
 }
 
-struct signals_event signals_next(void)
+bool signals_next(struct signals_event *event)
 {
 	struct signalfd_siginfo info;
-	ssize_t size = read(descriptor, &info, sizeof(info));
 
-	if (size != (ssize_t)sizeof(info))
-		return (struct signals_event){0};
-	return (struct signals_event){
-		.number = (int)info.ssi_signo,
-		.by_terminal = info.ssi_code == SI_KERNEL,
-	};
+	if (read(descriptor, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return false;
+	event->number = (int)info.ssi_signo;
+	event->by_terminal = info.ssi_code == SI_KERNEL;
+	return true;
 }
 
 int signals_ending(void)
 {
-	return signals_next().number;
+	struct signals_event event;
+
+	return signals_next(&event) ? event.number : 0;
 }
 
 void signals_block_all(struct signals_mask *before)

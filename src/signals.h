@@ -33,11 +33,12 @@ int signals_ending(void);
 int signals_open_all(void);
 
 struct signals_event {
-	int number;       /* 0: nothing is pending */
+	int number;
 	bool by_terminal; /* the whole foreground group has got it */
 };
 
-struct signals_event signals_next(void);
+/* Takes the next one; false where nothing is pending. */
+bool signals_next(struct signals_event *event);
 
 /* Around fork and pthread_create: nothing is delivered in between. */
 void signals_block_all(struct signals_mask *before);
