@@ -145,6 +145,19 @@ INJECT =
 inject: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock test/inject/drive --all $(INJECT)
 
+# Which lines the tests run; what must have been run is in test/coverage/report.
+COVERAGE = build/coverage
+COVERAGE_FLAGS = BUILD=$(COVERAGE) HARDENING= CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
+	LDFLAGS='--coverage -Wl,--wrap=_exit,--wrap=raise $(CURDIR)/$(COVERAGE)/dump.o'
+
+coverage:
+	$(Q)mkdir -p $(COVERAGE)
+	$(Q)rm -f $(COVERAGE)/*.gcda
+	$(Q)$(CC) -O2 -Wall -c -o $(COVERAGE)/dump.o test/coverage/dump.c
+	$(Q)$(MAKE) $(COVERAGE_FLAGS) tests
+	$(Q)GCOV_ERROR_FILE=/dev/null $(MAKE) $(COVERAGE_FLAGS) check
+	$(Q)test/coverage/report $(COVERAGE)
+
 # libFuzzer finds inputs that break the parsers: SECONDS for each target, as many
 # at a time as there are processors. test/fuzz/world.h is what they run in.
 SECONDS = 30
@@ -195,7 +208,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests mutants check bench stress soak inject fuzz lint install clean
+.PHONY: all tests mutants check bench stress soak inject coverage fuzz lint install clean
 .DELETE_ON_ERROR:
 .SECONDARY: $(FUZZ_OBJECTS)
 
