@@ -124,6 +124,24 @@ check: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock BUILD=$(CURDIR)/$(BUILD) \
 		scripts/run-tests $(TESTS)
 
+# Tests under valgrind, which makes each start a second long: those that do
+# not depend on how fast it goes. Whatever it finds is in build/valgrind/log.
+VALGRIND_TESTS = test/owner.bats
+
+valgrind: tests
+	$(Q)rm -rf $(BUILD)/valgrind && mkdir -p $(BUILD)/valgrind/log
+	$(Q)ln -s ../test $(BUILD)/valgrind/test
+	$(Q)printf '#!/bin/sh\nexec valgrind %s %s "$$@"\n' "--quiet \
+		--error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+		--errors-for-leak-kinds=definite \
+		--log-file=$(CURDIR)/$(BUILD)/valgrind/log/%p" \
+		$(CURDIR)/$(BUILD)/redlock >$(BUILD)/valgrind/redlock
+	$(Q)chmod +x $(BUILD)/valgrind/redlock
+	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/valgrind/redlock BUILD=$(CURDIR)/$(BUILD) \
+		scripts/run-tests $(or $(TESTS),$(VALGRIND_TESTS))
+	$(Q)find $(BUILD)/valgrind/log -type f -size +0 -exec cat {} + | \
+		{ ! grep .; }
+
 # What it costs: BENCH names topics, or is --json for machines; BENCH=--help.
 BENCH =
 bench: tests
@@ -208,7 +226,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests mutants check bench stress soak inject coverage fuzz lint install clean
+.PHONY: all tests mutants check valgrind bench stress soak inject coverage fuzz lint install clean
 .DELETE_ON_ERROR:
 .SECONDARY: $(FUZZ_OBJECTS)
 
