@@ -206,6 +206,11 @@ fuzz-%: $(BUILD)/fuzz/%
 		$(addprefix -dict=,$(wildcard test/fuzz/$*.dict)) \
 		$<.corpus test/fuzz/corpus/$*
 
+# The protocol, searched by spin; DEPTH=full for long. See test/model/README.
+DEPTH = short
+model:
+	$(Q)DEPTH=$(DEPTH) MODELS=$(CURDIR)/$(BUILD)/model test/model/check
+
 lint: tests
 	$(Q)CLANG_FORMAT=$(CLANG_FORMAT) CLANG_TIDY=$(CLANG_TIDY) \
 		FLAGS='$(ALL_CFLAGS)' scripts/lint
@@ -226,7 +231,7 @@ install: $(BUILD)/redlock
 clean:
 	rm -rf build
 
-.PHONY: all tests mutants check valgrind bench stress soak inject coverage fuzz lint install clean
+.PHONY: all tests mutants check valgrind bench stress soak inject coverage fuzz lint model install clean
 .DELETE_ON_ERROR:
 .SECONDARY: $(FUZZ_OBJECTS)
 

@@ -1,0 +1,744 @@
+/*
+ * A lock on three servers, of which a quorum must agree (redlock-protocol(7)).
+ * See README for what is left out and why, ./check for how it is run.
+ *
+ * CLIENTS, PERMITS, TTL, DRIFT; RENEW, HEAL, RESTART, FENCE, REPEAT add what
+ * they say; with ONCE no client comes again, with LOST
+ * what nobody waits for never arrives.
+ * One rule is left out by RAISE_ANYWHERE, NO_RAISE, NO_QUARANTINE, NO_DRIFT,
+ * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, LATE_REPLY, KEPT_ALIVE,
+ * MAJORITY. IN_ORDER keeps the servers and clients where they are, for a trail
+ * that is easier to read.
+ */
+#define M 3
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+#ifndef PERMITS
+#define PERMITS 1
+#endif
+#ifndef TTL
+#define TTL 3
+#endif
+#ifndef DRIFT
+#define DRIFT 1		/* how much sooner a server's clock ends a lease */
+#endif
+#ifndef NAMES
+#define NAMES 2		/* tokens of a client: used again when forgotten */
+#endif
+#ifndef FENCES
+#define FENCES 3	/* the search ends with this fence */
+#endif
+#define TOKENS (CLIENTS * NAMES)
+
+#ifdef MAJORITY
+#define QUORUM (M / 2 + 1)
+#else
+#define QUORUM (M * PERMITS / (PERMITS + 1) + 1)
+#endif
+
+#ifdef NO_DRIFT
+#define VALID TTL
+#else
+#define VALID (TTL - DRIFT)
+#endif
+
+#define IDLE 0		/* what a client does */
+#define ASK 1
+#define LIFT 2		/* raising the fences */
+#define HOLD 3
+#define RENEW_ROUND 4
+#define DONE 5		/* it comes once only */
+byte phase[CLIENTS];
+byte name[CLIENTS];	/* which of its tokens */
+byte valid[CLIENTS];	/* of the lock that it holds */
+byte round[CLIENTS];	/* what its present round will be worth */
+
+#define NONE 0		/* the present round's request and its answer */
+#define ASKED 1
+#define YES 2
+#define GONE 3		/* an extension's: nobody has it */
+byte slot[M * CLIENTS];
+
+#define ACQUIRE 1	/* requests under way that nobody waits for */
+#define EXTEND 2
+#define RELEASE 4
+#define PUT_BACK 8
+#define RAISE 16
+byte late[M * TOKENS];
+/* those that do something for a token that owns nothing: none should */
+#ifdef PLAIN_DEL
+#define WITHOUT_OWNER RELEASE
+#elif defined(RAISE_ANYWHERE)
+#define WITHOUT_OWNER RAISE
+#elif defined(ONE_TOKEN)
+#define WITHOUT_OWNER RELEASE
+#else
+#define WITHOUT_OWNER 0
+#endif
+byte left[M * TOKENS];	/* each lease, by the server's clock; 0: none */
+
+#ifdef RESTART
+byte young[M];		/* time until it has a vote */
+#endif
+#ifdef FENCE
+byte fence[M];		/* stored; 0: none */
+byte vote[M * CLIENTS];
+byte agreed[TOKENS];	/* the fence of a lock */
+byte top;		/* of all holders so far */
+byte base;		/* the same, a ttl ago: what clocks are above */
+byte age;
+#endif
+
+hidden byte each, result, token, most;
+
+#define AT(s, t) ((s) * TOKENS + (t))
+#define OF(s, c) ((s) * CLIENTS + (c))
+#define TOKEN(c) ((c) * NAMES + name[c])
+#define TOKEN_OF(c) ((c) * NAMES + now.name[c])
+#define ALL(f, x) (f(0, x) && f(1, x) && f(2, x))
+#define COUNT(f, x) (f(0, x) + f(1, x) + f(2, x))
+#define HAS_LEFT(s, t) (left[AT(s, t)] > 0)
+#define IS_FREE(s, t) (left[AT(s, t)] == 0)
+#define IS_QUIET(s, t) (late[AT(s, t)] == 0)
+
+#if defined(RESTART) && !defined(NO_QUARANTINE)
+#define HAS_VOTE(s) (young[s] == 0)
+#else
+#define HAS_VOTE(s) true
+#endif
+#define VOTED(s, c) (slot[OF(s, c)] == YES && HAS_VOTE(s))
+#define KEPT(s, c) (slot[OF(s, c)] == YES)
+#define IS_NOT_GONE(s, c) (slot[OF(s, c)] != GONE)
+
+#ifdef KEPT_ALIVE	/* the end of validity is seen between rounds only */
+#define IS_ALIVE(c) (phase[c] == HOLD && valid[c] > 0 || phase[c] == RENEW_ROUND)
+#else			/* the guard sees to it */
+#define IS_ALIVE(c) (phase[c] >= HOLD && valid[c] > 0)
+#endif
+
+/* --- what must never be -------------------------------------------------- */
+
+inline check_exclusion() {
+	result = 0;
+	for (each : 0 .. CLIENTS - 1) {
+		if
+		:: IS_ALIVE(each) -> result++
+		:: else
+		fi
+	}
+	assert(result <= PERMITS)
+}
+
+/* Nothing takes a lock away from one who believes in it. */
+inline check_ownership() {
+#ifndef RESTART
+	for (each : 0 .. CLIENTS - 1) {
+		assert(!(phase[each] >= HOLD && valid[each] > 0) ||
+		       COUNT(HAS_LEFT, TOKEN(each)) >= QUORUM)
+	}
+#endif
+	skip
+}
+
+/*
+ * Servers are alike, and so are clients: of states that differ in their order
+ * one is kept. And what can have no effect any more is forgotten: requests for
+ * a token that its client has done with, where it is not, and cannot come to
+ * be, on that server.
+ */
+c_code {
+	static unsigned long mix(unsigned long h, unsigned long x)
+	{
+		return (h ^ x) * 0x9e3779b97f4a7c15 ^ (h >> 29);
+	}
+
+	static unsigned long row(int s)
+	{
+		unsigned long h = 17;
+		int k;
+
+		for (k = 0; k < TOKENS; k++)
+			h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)]);
+		for (k = 0; k < CLIENTS; k++) {
+			h = mix(h, now.slot[OF(s, k)]);
+#ifdef FENCE
+			h = mix(h, now.vote[OF(s, k)]);
+#endif
+		}
+#ifdef FENCE
+		h = mix(h, now.fence[s]);
+#endif
+#ifdef RESTART
+		h = mix(h, now.young[s]);
+#endif
+		return h;
+	}
+
+	static unsigned long column(int c)
+	{
+		unsigned long sum = 0, h;
+		int s, k;
+
+		for (s = 0; s < M; s++) {
+			h = 19;
+			for (k = c * NAMES; k < (c + 1) * NAMES; k++)
+				h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)]);
+			h = mix(h, now.slot[OF(s, c)]);
+#ifdef FENCE
+			h = mix(h, now.vote[OF(s, c)]);
+#endif
+			sum += h;
+		}
+		h = mix(sum, now.phase[c]);
+		h = mix(h, now.name[c]);
+		h = mix(h, now.valid[c]);
+		h = mix(h, now.round[c]);
+#ifdef FENCE
+		for (k = c * NAMES; k < (c + 1) * NAMES; k++)
+			h = mix(h, now.agreed[k]);
+#endif
+		return h;
+	}
+
+#define SWAP(array, a, b) \
+	do { unsigned char x = array[a]; array[a] = array[b]; array[b] = x; } while (0)
+
+	static void order_servers(int a, int b)
+	{
+		int k;
+
+		if (row(a) <= row(b))
+			return;
+		for (k = 0; k < TOKENS; k++) {
+			SWAP(now.left, AT(a, k), AT(b, k));
+			SWAP(now.late, AT(a, k), AT(b, k));
+		}
+		for (k = 0; k < CLIENTS; k++) {
+			SWAP(now.slot, OF(a, k), OF(b, k));
+#ifdef FENCE
+			SWAP(now.vote, OF(a, k), OF(b, k));
+#endif
+		}
+#ifdef FENCE
+		SWAP(now.fence, a, b);
+#endif
+#ifdef RESTART
+		SWAP(now.young, a, b);
+#endif
+	}
+
+	static void order_clients(int a, int b)
+	{
+		int s, k;
+
+		if (column(a) <= column(b))
+			return;
+		for (s = 0; s < M; s++) {
+			for (k = 0; k < NAMES; k++) {
+				SWAP(now.left, AT(s, a * NAMES + k), AT(s, b * NAMES + k));
+				SWAP(now.late, AT(s, a * NAMES + k), AT(s, b * NAMES + k));
+			}
+			SWAP(now.slot, OF(s, a), OF(s, b));
+#ifdef FENCE
+			SWAP(now.vote, OF(s, a), OF(s, b));
+#endif
+		}
+		SWAP(now.phase, a, b);
+		SWAP(now.name, a, b);
+		SWAP(now.valid, a, b);
+		SWAP(now.round, a, b);
+#ifdef FENCE
+		for (k = 0; k < NAMES; k++)
+			SWAP(now.agreed, a * NAMES + k, b * NAMES + k);
+#endif
+	}
+
+	static void forget(void)
+	{
+		int s, c, k;
+
+		for (c = 0; c < CLIENTS; c++)
+			for (k = c * NAMES; k < (c + 1) * NAMES; k++)
+				for (s = 0; s < M; s++)
+					if ((now.phase[c] == IDLE || now.phase[c] == DONE || k != TOKEN_OF(c)) &&
+					    now.left[AT(s, k)] == 0 &&
+					    !(now.late[AT(s, k)] & (ACQUIRE | PUT_BACK)))
+						now.late[AT(s, k)] &= WITHOUT_OWNER;
+	}
+
+	static void canonical(void)
+	{
+		forget();
+#ifndef IN_ORDER
+		order_clients(0, 1);
+#if CLIENTS > 2
+		order_clients(1, 2);
+		order_clients(0, 1);
+#endif
+		order_servers(0, 1);
+		order_servers(1, 2);
+		order_servers(0, 1);
+#endif
+	}
+}
+
+inline done() {
+	each = 0; result = 0; token = 0; most = 0;
+	c_code { canonical(); }
+}
+
+/* A late one of the owner's only keeps others out for longer. */
+#ifdef REPEAT
+#define LATE_EXTEND EXTEND
+#else
+#define LATE_EXTEND 0
+#endif
+
+/* --- clients ------------------------------------------------------------- */
+
+inline post(s, t, what) {
+#ifndef LOST		/* whatever nobody waits for */
+	late[AT(s, t)] = late[AT(s, t)] | (what);
+#endif
+	skip
+}
+
+/* An answer that has not come will not be waited for. */
+inline leave_round(c, what) {
+	for (each : 0 .. M - 1) {
+		if
+		:: slot[OF(each, c)] == ASKED -> post(each, TOKEN(c), what)
+		:: else
+		fi;
+#ifdef LATE_REPLY
+		if
+		:: slot[OF(each, c)] == YES
+		:: else -> slot[OF(each, c)] = NONE
+		fi
+#else
+		slot[OF(each, c)] = NONE
+#endif
+	}
+}
+
+inline ask_all(c) {
+	for (each : 0 .. M - 1) {
+#ifdef LATE_REPLY
+		if
+		:: slot[OF(each, c)] == YES
+		:: else -> slot[OF(each, c)] = ASKED
+		fi
+#else
+		slot[OF(each, c)] = ASKED
+#endif
+	}
+	round[c] = VALID
+}
+
+inline begin(c, which) {
+	name[c] = which;
+	token = TOKEN(c);
+#ifndef ONE_TOKEN
+	for (each : 0 .. M - 1) {
+		late[AT(each, token)] = 0
+	}
+#endif
+#ifdef FENCE
+	agreed[token] = 0;
+#endif
+	ask_all(c);
+	phase[c] = ASK;
+	done()
+}
+
+inline take(c) {
+#ifdef FROM_REPLY
+	valid[c] = VALID;
+#else
+	valid[c] = round[c];
+#endif
+	round[c] = 0;
+#ifdef FENCE
+	if
+	:: phase[c] < HOLD ->
+		assert(agreed[TOKEN(c)] > top);
+		top = agreed[TOKEN(c)];
+		age = TTL
+	:: else
+	fi;
+	for (each : 0 .. M - 1) {
+		vote[OF(each, c)] = 0
+	}
+#endif
+	for (each : 0 .. M - 1) {
+		if
+#ifndef LATE_REPLY
+		:: slot[OF(each, c)] == YES -> slot[OF(each, c)] = NONE
+#endif
+		:: slot[OF(each, c)] == ASKED && phase[c] < HOLD ->
+			post(each, TOKEN(c), (phase[c] == ASK -> ACQUIRE : RAISE));
+			slot[OF(each, c)] = NONE
+		:: else
+		fi
+	}
+	phase[c] = HOLD;
+	check_exclusion();
+	check_ownership();
+	done()
+}
+
+/* The largest of the votes; who is below it is told. */
+inline lift(c) {
+#ifdef FENCE
+	most = 0;
+	for (each : 0 .. M - 1) {
+		if
+		:: VOTED(each, c) && vote[OF(each, c)] > most -> most = vote[OF(each, c)]
+		:: else
+		fi
+	}
+	agreed[TOKEN(c)] = most;
+#ifdef NO_RAISE
+	take(c)
+#else
+	for (each : 0 .. M - 1) {
+		if
+		:: VOTED(each, c) && vote[OF(each, c)] == most
+		:: VOTED(each, c) && vote[OF(each, c)] < most -> slot[OF(each, c)] = ASKED
+		:: !VOTED(each, c) && slot[OF(each, c)] == ASKED ->
+			post(each, TOKEN(c), ACQUIRE | RAISE);
+			slot[OF(each, c)] = NONE
+		:: !VOTED(each, c) && slot[OF(each, c)] == YES ->
+			post(each, TOKEN(c), RAISE);
+			slot[OF(each, c)] = NONE
+		:: else
+		fi;
+		vote[OF(each, c)] = 0
+	}
+	phase[c] = LIFT;
+	done()
+#endif
+#else
+	take(c)
+#endif
+}
+
+/* Gives up, or is done: what is sent may be late, or be lost. */
+inline let_go(c) {
+	leave_round(c, (phase[c] == ASK -> ACQUIRE : (phase[c] == LIFT -> RAISE : LATE_EXTEND)));
+	for (each : 0 .. M - 1) {
+		post(each, TOKEN(c), RELEASE);
+#ifdef FENCE
+		vote[OF(each, c)] = 0
+#endif
+	}
+#ifdef ONCE
+	phase[c] = DONE;
+#else
+	phase[c] = IDLE;
+#endif
+	valid[c] = 0;
+	round[c] = 0;
+	done()
+}
+
+#ifdef FROM_REPLY
+#define IN_TIME(c) true
+#else
+#define IN_TIME(c) (round[c] > 0)
+#endif
+
+proctype client(byte c)
+{
+	do
+#ifdef ONE_TOKEN
+	:: d_step { phase[c] == IDLE -> begin(c, 0) }
+#else
+	:: d_step { phase[c] == IDLE && ALL(IS_FREE, c * NAMES) -> begin(c, 0) }
+#if NAMES > 1
+	:: d_step { phase[c] == IDLE && ALL(IS_FREE, c * NAMES + 1) -> begin(c, 1) }
+#endif
+#endif
+	:: d_step { phase[c] == ASK && COUNT(VOTED, c) >= QUORUM && IN_TIME(c) -> lift(c) }
+#ifdef FENCE
+	:: d_step { phase[c] == LIFT && COUNT(VOTED, c) >= QUORUM && IN_TIME(c) -> take(c) }
+#endif
+	:: d_step { phase[c] != IDLE && phase[c] != DONE -> let_go(c) }
+#ifdef RENEW
+	:: d_step { phase[c] >= HOLD && valid[c] > 0 ->
+		leave_round(c, LATE_EXTEND); ask_all(c); phase[c] = RENEW_ROUND; done() }
+#ifdef KEPT_ALIVE
+	:: d_step { phase[c] == RENEW_ROUND && COUNT(KEPT, c) >= QUORUM && IN_TIME(c) -> take(c) }
+#else
+	:: d_step { phase[c] == RENEW_ROUND && valid[c] > 0 && COUNT(KEPT, c) >= QUORUM &&
+		IN_TIME(c) -> take(c) }
+#endif
+#endif
+#ifdef HEAL
+	/* behind a good round; it may be paused before it does so */
+	:: d_step { phase[c] == HOLD && !ALL(IS_NOT_GONE, c) ->
+		for (each : 0 .. M - 1) {
+			if
+			:: slot[OF(each, c)] == GONE ->
+				post(each, TOKEN(c), PUT_BACK);
+				slot[OF(each, c)] = NONE
+			:: else
+			fi
+		}
+		done() }
+#endif
+	od
+}
+/* --- servers ------------------------------------------------------------- */
+
+inline count_holders(s) {
+	result = 0;
+	for (each : 0 .. TOKENS - 1) {
+		if
+		:: HAS_LEFT(s, each) -> result++
+		:: else
+		fi
+	}
+}
+
+#define CLOCK(t) (base + 1)
+#ifdef KEPT_ONLY
+inline store_kept(s, kept) {
+	fence[s] = (fence[s] > kept -> fence[s] : kept)
+}
+#else	/* one that has lost its record starts at a clock here, too */
+inline store_kept(s, kept) {
+	if
+	:: fence[s] == 0 -> fence[s] = (base + 1 > kept -> base + 1 : kept)
+	:: else -> fence[s] = (fence[s] > kept -> fence[s] : kept)
+	fi
+}
+#endif
+
+/* A token that has it is told so again. result: it is granted. */
+inline acquire(s, t, kept) {
+	count_holders(s);
+	result = (HAS_LEFT(s, t) || result < PERMITS);
+	if
+	:: result ->
+#ifdef FENCE
+		if
+		:: kept > 0 -> store_kept(s, kept)
+		:: kept == 0 && fence[s] == 0 -> fence[s] = CLOCK(t)
+		:: kept == 0 && fence[s] > 0 && IS_FREE(s, t) -> fence[s]++
+		:: else
+		fi;
+#endif
+		left[AT(s, t)] = TTL
+	:: else
+	fi
+}
+
+inline extend(s, t) {
+#ifdef EXTEND_ANY
+	result = 0;
+	for (each : 0 .. TOKENS - 1) {
+		if
+		:: HAS_LEFT(s, each) -> left[AT(s, each)] = TTL; result = 1
+		:: else
+		fi
+	}
+	result = (result -> YES : GONE)
+#else
+	count_holders(s);
+	if
+	:: HAS_LEFT(s, t) -> left[AT(s, t)] = TTL; result = YES
+	:: else -> result = (result > 0 -> NONE : GONE)
+	fi
+#endif
+}
+
+inline release(s, t) {
+#ifdef PLAIN_DEL
+	for (each : 0 .. TOKENS - 1) {
+		left[AT(s, each)] = 0
+	}
+#else
+	left[AT(s, t)] = 0
+#endif
+}
+
+inline raise(s, t) {
+#ifdef FENCE
+#ifdef RAISE_ANYWHERE
+	result = YES;
+#else
+	result = (HAS_LEFT(s, t) -> YES : NONE);
+#endif
+	if
+	:: result == YES && fence[s] < agreed[t] -> fence[s] = agreed[t]
+	:: else
+	fi
+#endif
+	skip
+}
+
+#ifdef FENCE
+#define MAY_GRANT(s) (fence[s] < FENCES)
+#else
+#define MAY_GRANT(s) true
+#endif
+
+/* The request of a client that still waits for the answer. */
+inline answer(s, c) {
+	token = TOKEN(c);
+	if
+	:: phase[c] == ASK ->
+		acquire(s, token, 0);
+#ifdef FENCE
+		vote[OF(s, c)] = (result -> fence[s] : 0);
+#endif
+		result = (result -> YES : NONE)
+	:: phase[c] == LIFT -> raise(s, token)
+	:: else -> extend(s, token)
+	fi;
+	/* nobody asks for the votes of a round that has its quorum */
+	slot[OF(s, c)] = (phase[c] == HOLD && result == YES -> NONE : result);
+#ifndef HEAL
+	slot[OF(s, c)] = (result == GONE -> NONE : slot[OF(s, c)]);
+#endif
+	done()
+}
+
+#define IS_LATE(s, t, what) (late[AT(s, t)] & (what))
+
+inline received(s, t, what) {
+	late[AT(s, t)] = late[AT(s, t)] & (31 - (what))
+}
+
+#ifdef REPEAT
+/* the answer was lost with its connection: it is asked again */
+#define REPEATS_REQUEST(c) \
+	:: d_step { phase[c] == ASK && slot[OF(s, c)] == YES -> slot[OF(s, c)] = ASKED; done() }
+#else
+#define REPEATS_REQUEST(c)
+#endif
+
+#define SERVES_CLIENT(c) \
+	:: d_step { slot[OF(s, c)] == ASKED && (phase[c] != ASK || MAY_GRANT(s)) -> answer(s, c) } \
+	REPEATS_REQUEST(c)
+
+#ifdef RENEW
+#define SERVES_RENEWAL(t) \
+	:: d_step { IS_LATE(s, t, EXTEND) -> \
+		received(s, t, EXTEND); extend(s, t); check_ownership(); done() } \
+	:: d_step { IS_LATE(s, t, PUT_BACK) && MAY_GRANT(s) -> \
+		received(s, t, PUT_BACK); acquire(s, t, AGREED(t)); done() }
+#else
+#define SERVES_RENEWAL(t)
+#endif
+#ifdef FENCE
+#define AGREED(t) agreed[t]
+#define SERVES_RAISE(t) \
+	:: d_step { IS_LATE(s, t, RAISE) -> \
+		received(s, t, RAISE); raise(s, t); done() }
+#else
+#define AGREED(t) 1
+#define SERVES_RAISE(t)
+#endif
+
+#define SERVES_TOKEN(t) \
+	:: d_step { IS_LATE(s, t, ACQUIRE) && MAY_GRANT(s) -> \
+		received(s, t, ACQUIRE); acquire(s, t, 0); done() } \
+	:: d_step { IS_LATE(s, t, RELEASE) -> \
+		received(s, t, RELEASE); release(s, t); check_ownership(); done() } \
+	:: d_step { left[AT(s, t)] > 0 && left[AT(s, t)] <= DRIFT -> \
+		left[AT(s, t)] = 0; check_ownership(); done() } \
+	SERVES_RENEWAL(t) \
+	SERVES_RAISE(t)
+
+#if TOKENS == 2
+#define HOLDS_ANY(s) (left[AT(s, 0)] + left[AT(s, 1)] > 0)
+#elif TOKENS == 3
+#define HOLDS_ANY(s) (left[AT(s, 0)] + left[AT(s, 1)] + left[AT(s, 2)] > 0)
+#elif TOKENS == 4
+#define HOLDS_ANY(s) (left[AT(s, 0)] + left[AT(s, 1)] + left[AT(s, 2)] + left[AT(s, 3)] > 0)
+#else
+#define HOLDS_ANY(s) true
+#endif
+#ifdef FENCE
+#define HAS_SOMETHING(s) (fence[s] > 0 || HOLDS_ANY(s))
+#else
+#define HAS_SOMETHING(s) HOLDS_ANY(s)
+#endif
+
+proctype server(byte s)
+{
+	do
+	SERVES_CLIENT(0)
+	SERVES_CLIENT(1)
+#if CLIENTS > 2
+	SERVES_CLIENT(2)
+#endif
+	SERVES_TOKEN(0)
+	SERVES_TOKEN(1)
+#if TOKENS > 2
+	SERVES_TOKEN(2)
+#endif
+#if TOKENS > 3
+	SERVES_TOKEN(3)
+#endif
+#if TOKENS > 4
+	SERVES_TOKEN(4)
+	SERVES_TOKEN(5)
+#endif
+#ifdef RESTART
+	:: d_step { HAS_SOMETHING(s) -> /* everything is lost */
+		for (each : 0 .. TOKENS - 1) {
+			left[AT(s, each)] = 0
+		}
+#ifdef FENCE
+		fence[s] = 0;
+#endif
+		young[s] = TTL;
+		done() }
+	:: d_step { young[s] > 0 && young[s] <= DRIFT -> young[s] = 0; done() }
+#endif
+	od
+}
+
+/* --- time ---------------------------------------------------------------- */
+
+#define MINUS_ONE(x) x = (x > 0 -> x - 1 : 0)
+
+proctype clock()
+{
+	do
+	:: d_step { true ->
+		for (each : 0 .. M * TOKENS - 1) {
+			MINUS_ONE(left[each])
+		}
+		for (each : 0 .. CLIENTS - 1) {
+			MINUS_ONE(valid[each]);
+			MINUS_ONE(round[each])
+		}
+#ifdef RESTART
+		for (each : 0 .. M - 1) {
+			MINUS_ONE(young[each])
+		}
+#endif
+#ifdef FENCE
+		MINUS_ONE(age);
+		base = (age == 0 -> top : base);
+#endif
+		check_ownership();
+		done() }
+	od
+}
+
+init {
+	atomic {
+		run server(0); run server(1); run server(2);
+		run client(0); run client(1);
+#if CLIENTS > 2
+		run client(2);
+#endif
+		run clock()
+	}
+}
