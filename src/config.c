@@ -101,13 +101,15 @@ static int add_server(struct settings *settings, char *text,
 int config_add_servers(struct settings *settings, char *list,
 		       struct error *error)
 {
-	char *copy = heap_copy(list), *rest = copy, *text;
+	size_t length = strlen(list);
+	char *copy = heap_get(length + 1, 1), *rest = copy, *text;
 	int result = 0;
 
+	memcpy(copy, list, length + 1);
 	while (result == 0 && (text = strsep(&rest, ",")) != NULL)
 		result = add_server(settings, text, error);
 	url_hide_secret(list);
-	explicit_bzero(copy, strlen(list));
+	explicit_bzero(copy, length);
 	free(copy);
 	return result;
 }

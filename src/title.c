@@ -49,18 +49,20 @@ void title_allow(void)
 /* Every entry as it is, also one that setenv(3) would not make. */
 static bool move_environment(void)
 {
+	static char *nothing[] = {NULL};
+	char **old = environ != NULL ? environ : nothing;
 	size_t count = 0, bytes = 0;
 	char **moved, *text;
 
-	for (; environ != NULL && environ[count] != NULL; count++)
-		bytes += strlen(environ[count]) + 1;
+	for (; old[count] != NULL; count++)
+		bytes += strlen(old[count]) + 1;
 	moved = malloc((count + 1) * sizeof(*moved) + bytes);
 	if (moved == NULL)
 		return false;
 	text = (char *)(moved + count + 1);
 	for (size_t i = 0; i < count; i++) {
 		moved[i] = text;
-		text = stpcpy(text, environ[i]) + 1;
+		text = stpcpy(text, old[i]) + 1;
 	}
 	moved[count] = NULL;
 	environ = moved;
