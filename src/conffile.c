@@ -59,26 +59,30 @@ static int read_all(struct conffile *file, int fd)
 	return 0;
 }
 
+/* By errno: what the system refused is not the file's fault. */
+static int blame_system(const char *path, struct error *error)
+{
+	bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+
+	error_set(error, scarce ? EXIT_SYSTEM : EXIT_CONFIG, "%s: %s", path,
+		  strerror(errno));
+	return -1;
+}
+
 static int slurp(struct conffile *file, int fd, struct error *error)
 {
 	struct stat found;
 
-	if (fstat(fd, &found) < 0) {
-		error_set(error, EXIT_CONFIG, "%s: %s", file->path,
-			  strerror(errno));
-		return -1;
-	}
+	if (fstat(fd, &found) < 0)
+		return blame_system(file->path, error);
 	if (!S_ISREG(found.st_mode) && !is_null_device(&found)) {
 		error_set(error, EXIT_CONFIG, "%s: not a regular file",
 			  file->path);
 		return -1;
 	}
 	file->readable = is_readable(&found);
-	if (read_all(file, fd) < 0) {
-		error_set(error, EXIT_CONFIG, "%s: %s", file->path,
-			  strerror(errno));
-		return -1;
-	}
+	if (read_all(file, fd) < 0)
+		return blame_system(file->path, error);
 	if (file->size > CONFFILE_SIZE) {
 		error_set(error, EXIT_CONFIG, "%s: more than %d bytes",
 			  file->path, CONFFILE_SIZE);
@@ -238,10 +242,8 @@ int conffile_read(struct conffile *file, const char *path, bool may_lack,
 	if (fd < 0 && may_lack && is_missing(path, errno))
 		return 0;
 	file->path = path;
-	if (fd < 0) {
-		error_set(error, EXIT_CONFIG, "%s: %s", path, strerror(errno));
-		return -1;
-	}
+	if (fd < 0)
+		return blame_system(path, error);
 	result = slurp(file, fd, error);
 	close(fd);
 	return result < 0 ? -1 : take_apart(file, error);

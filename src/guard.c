@@ -215,10 +215,8 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 	if (signal == 0)
 		return 0;
 	snprintf(guard->token, sizeof(guard->token), "%s", token);
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -1;
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	fcntl(ends[1], F_SETFL, O_NONBLOCK);
 	guard->readable = ends[0];
 	guard->writable = ends[1];
 	return guard_fork(guard);
