@@ -18,6 +18,7 @@ REDLOCK=$(realpath -m "${REDLOCK:-$ROOT/build/redlock}")
 TOOLS=$(dirname "$REDLOCK")/test
 STAMP=$TOOLS/stamp
 export ROOT REDLOCK TOOLS STAMP
+PATH=/usr/bin:/bin:$PATH # the system's own python3, not a shim that is a script
 unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_HELD REDLOCK_PASSWORD REDLOCK_PASSWORD_FILE
 # nobody's ~/.config/redlock.conf; run-tests sees to that of /etc
 unset XDG_CONFIG_HOME

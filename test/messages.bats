@@ -340,7 +340,7 @@ forge() {
 	take
 	mkdir "$TMP/stamps"
 	# a command that heeds no SIGTERM, cut off from the server as soon as it has the lock
-	spawn a "$REDLOCK" run -t 6s -k 200ms -S "$PROXIED" "$KEY" "$STAMP" -t "$TMP/stamps"
+	spawn a "$REDLOCK" run -w 20s -t 6s -k 200ms -S "$PROXIED" "$KEY" "$STAMP" -t "$TMP/stamps"
 	wait_until 'queued 1'
 	proxy 0 hold
 	asked=$(now_ms)
