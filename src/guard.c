@@ -172,7 +172,6 @@ static int guard_fork(struct guard *guard)
 		.signal = guard->signal,
 		.kill = guard->kill,
 		.kill_after = guard->kill_after,
-		.times = guard->times,
 		.tree = {.token = guard->token},
 	};
 	struct signals_mask before;
@@ -196,30 +195,6 @@ static int guard_fork(struct guard *guard)
 		return -1;
 	guard->pid = pid;
 	return 0;
-}
-
-int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
-		const char *token, struct guard_times times)
-{
-	int ends[2];
-
-	*guard = (struct guard){
-		.readable = -1,
-		.writable = -1,
-		.signal = signal,
-		.kill = kill,
-		.kill_after = kill_after,
-		.times = times,
-	};
-	pthread_mutex_init(&guard->mutex, NULL);
-	if (signal == 0)
-		return 0;
-	snprintf(guard->token, sizeof(guard->token), "%s", token);
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-		return -1;
-	guard->readable = ends[0];
-	guard->writable = ends[1];
-	return guard_fork(guard);
 }
 
 /* 0, or -1 with errno: EAGAIN where the guard has been stopped for so long that
@@ -247,6 +222,31 @@ static void tell_times(const struct guard *guard)
 {
 	tell(guard, MESSAGE_TIMES, guard->times.term.at, guard->times.kill.at,
 	     guard->times.end.at);
+}
+
+int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
+		const char *token, struct guard_times times)
+{
+	int ends[2];
+
+	*guard = (struct guard){
+		.readable = -1,
+		.writable = -1,
+		.signal = signal,
+		.kill = kill,
+		.kill_after = kill_after,
+		.times = times,
+	};
+	pthread_mutex_init(&guard->mutex, NULL);
+	if (signal == 0)
+		return 0;
+	snprintf(guard->token, sizeof(guard->token), "%s", token);
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -1;
+	guard->readable = ends[0];
+	guard->writable = ends[1];
+	tell_times(guard);
+	return guard_fork(guard);
 }
 
 void guard_tell(struct guard *guard, struct guard_times times)
@@ -298,8 +298,8 @@ void guard_check(struct guard *guard, pid_t command, bool own_group)
 		return;
 	pthread_mutex_lock(&guard->mutex);
 	guard_fork(guard);
-	tell(guard, MESSAGE_COMMAND, command, own_group, 0);
 	tell_times(guard);
+	tell(guard, MESSAGE_COMMAND, command, own_group, 0);
 	pthread_mutex_unlock(&guard->mutex);
 }
 

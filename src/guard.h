@@ -5,8 +5,8 @@
  * (overdue.h stops it for its time's).
  *
  * It has a session of its own and the read end of one pipe. The other end says
- * which group COMMAND leads (COMMAND's own process says it before it becomes
- * COMMAND, so there is no moment without), and until when the lease is good.
+ * until when the lease is good, and which group COMMAND leads (COMMAND's own
+ * process says it before it becomes COMMAND, so there is no moment without).
  * It acts
  *  - when the time that it was told last has come: so a renewal that does not
  *    arrive, for whatever reason, is enough;

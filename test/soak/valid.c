@@ -1,12 +1,10 @@
 /*
  * valid: until when redlock itself says that its lock is good, written to the
- * soak's log: LD_PRELOAD=valid.so SOAK_DIR=... SOAK_ID=... SOAK_GRACE=MS redlock
+ * soak's log: LD_PRELOAD=valid.so SOAK_DIR=... SOAK_ID=... redlock
  *
- * run: what the guard goes by. The later times come by its pipe, in a message of
- * four int64 of which the first is 1 and the last the end of the validity
- * (src/guard.c). The first one it has by birth; then its first sleep, after
- * COMMAND has been announced, ends with the time for SIGTERM, and SOAK_GRACE is
- * what lies between this and the end (--kill-after and the margin).
+ * run: what the guard goes by. All times come by its pipe, in messages of four
+ * int64 of which the first is 1 and the last the end of the validity
+ * (src/guard.c).
  *
  * acquire: valid_ms in what it prints. Where SOAK_UNTIL names a file, this is
  * written there, too, for the section.
@@ -14,18 +12,16 @@
  * The guard gets a processor as soon as it wants one, where that is permitted: it
  * has no promise to keep on a machine that starves it, and tests run on such.
  *
- * A sleep of less than a second, and valid_ms, are counted from a moment behind
- * the one that redlock counted from: by as long as the system kept it from
- * running in between, the end that is written is later than redlock's own.
+ * valid_ms is counted from a moment behind the one that redlock counted from: by
+ * as long as the system kept it from running in between, the end that is written
+ * is later than redlock's own.
  */
 #define _GNU_SOURCE 1
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,20 +34,18 @@
 enum { MESSAGE_TIMES = 1 };
 
 static char log_path[256], until_path[256], id[24];
-static int64_t grace;
 static bool told;
 
 __attribute__((constructor)) static void valid_open(void)
 {
 	const char *dir = getenv("SOAK_DIR"), *number = getenv("SOAK_ID");
-	const char *ms = getenv("SOAK_GRACE"), *until = getenv("SOAK_UNTIL");
+	const char *until = getenv("SOAK_UNTIL");
 
-	if (dir == NULL || number == NULL || ms == NULL)
+	if (dir == NULL || number == NULL)
 		return;
 	snprintf(log_path, sizeof(log_path), "%s/log", dir);
 	snprintf(until_path, sizeof(until_path), "%s", until ? until : "");
 	snprintf(id, sizeof(id), "%s", number);
-	grace = strtoll(ms, NULL, 10);
 }
 
 static int64_t now(void)
@@ -83,14 +77,6 @@ static void tell(int64_t until)
 	told = true;
 }
 
-static void tell_first(int64_t until)
-{
-	struct sched_param first = {.sched_priority = 1};
-
-	sched_setscheduler(0, SCHED_FIFO, &first);
-	tell(until);
-}
-
 static bool is_guard(void)
 {
 	char name[16] = "";
@@ -104,35 +90,18 @@ static bool is_guard(void)
 ssize_t read(int fd, void *data, size_t size)
 {
 	ssize_t got = syscall(SYS_read, fd, data, size);
+	struct sched_param first = {.sched_priority = 1};
 	int64_t message[4];
 
 	if (fd == 0 && size == sizeof(message) && got == (ssize_t)size &&
 	    is_guard()) {
 		memcpy(message, data, sizeof(message));
+		if (message[0] == MESSAGE_TIMES && !told)
+			sched_setscheduler(0, SCHED_FIFO, &first);
 		if (message[0] == MESSAGE_TIMES)
 			tell(message[3] * 1000000);
 	}
 	return got;
-}
-
-int timerfd_settime(int fd, int flags, const struct itimerspec *new,
-		    struct itimerspec *old)
-{
-	if (!told && (flags & TFD_TIMER_ABSTIME) && is_guard())
-		tell_first((int64_t) new->it_value.tv_sec * 1000000000 +
-			   new->it_value.tv_nsec + grace * 1000000);
-	return (int)syscall(SYS_timerfd_settime, fd, flags, new, old);
-}
-
-int poll(struct pollfd *polled, nfds_t count, int timeout)
-{
-	struct timespec ts = {.tv_sec = timeout / 1000,
-			      .tv_nsec = timeout % 1000 * 1000000L};
-
-	if (!told && timeout >= 0 && is_guard())
-		tell_first(now() + (timeout + grace) * 1000000);
-	return (int)syscall(SYS_ppoll, polled, count, timeout < 0 ? NULL : &ts,
-			    NULL, 0);
 }
 
 ssize_t write(int fd, const void *data, size_t size)
