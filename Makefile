@@ -81,6 +81,9 @@ $(BUILD)/test/%: %.c | $(BUILD)/test
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
 
+# it is started twenty thousand times
+$(BUILD)/test/ask: ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -static
+
 # for programs that are preloaded with it, whatever they are built with
 $(BUILD)/test/%.so: %.c | $(BUILD)/test
 	$(call say,CC)

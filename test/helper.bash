@@ -59,7 +59,7 @@ wait_until() {
 			echo "not within $limit s: $1" >&2
 			return 1
 		fi
-		sleep 0.03
+		sleep 0.05
 	done
 }
 
@@ -249,18 +249,21 @@ server_launch() {
 server_ready() {
 	local home=$SERVERS/$1
 	while [[ $(<"$home/kind") == tcp ]]; do
-		wait_until "! is_alive $(<"$home/pid") || answers $1 -p $(<"$home/port")" || return
+		wait_until "! is_alive $(<"$home/pid") || answers $1 $(<"$home/port")" || return
 		is_alive "$(<"$home/pid")" && break
 		rm "$home/port"
 		server_launch "$1"
 	done
-	wait_until "answers $1 -s $home/redis.sock"
+	wait_until "is_ours $1 < <(rcli $1 INFO server)"
 }
 
 answers() {
-	local home=$SERVERS/$1
-	shift
-	timeout 5 redis-cli "$@" INFO server </dev/null | grep -q "^process_id:$(<"$home/pid")"$'\r$'
+	timeout 5 redis-cli -p "$2" INFO server </dev/null | is_ours "$1"
+}
+
+# is_ours I: what INFO says is of the process that server I is.
+is_ours() {
+	grep -q "^process_id:$(<"$SERVERS/$1/pid")"$'\r$'
 }
 
 server_url() {
@@ -276,11 +279,15 @@ server_urls() {
 	echo "${list#,}"
 }
 
-# rcli I ARGUMENT...: redis-cli on server I.
+# rcli I ARGUMENT...: redis-cli on server I; without options what is as good and starts faster.
 rcli() {
-	local i=$1
+	local socket=$SERVERS/$1/redis.sock
 	shift
-	timeout 10 redis-cli -s "$SERVERS/$i/redis.sock" "$@" </dev/null
+	if [[ $1 == -* ]]; then
+		timeout 10 redis-cli -s "$socket" "$@" </dev/null
+	else
+		"$TOOLS/ask" "$socket" "$@" </dev/null
+	fi
 }
 
 server_pid() {
