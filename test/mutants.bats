@@ -142,6 +142,37 @@ over_and_released() {
 	needed release-anybody over_and_released
 }
 
+# What is true when it is looked at need not be true any more when it is acted upon.
+released_late() {
+	local first scripts
+	servers_start 1
+	proxies_start
+	acquires
+	first=$token
+	scripts=$(scripts_run)
+	proxy 0 still
+	spawn release "$REDLOCK" release -S "$(proxy_url 0)" --timeout 50s "$KEY" "$first"
+	wait_until "((\$(scripts_run) > $scripts))" || return
+	rcli 0 PEXPIRE "$KEY" 1
+	wait_until 'key_free 0' || return
+	acquires
+	[[ $token ]] || return
+	proxy 0 pass
+	finish release
+	verdict key_held_by "$token" 0
+}
+
+# scripts_run: how many.
+scripts_run() {
+	local count
+	count=$(rcli 0 INFO commandstats | grep -o '^cmdstat_eval:calls=[0-9]*')
+	echo "${count##*=}"
+}
+
+@test "a release is one command, that compares and deletes" {
+	needed get-then-del released_late
+}
+
 over_and_extended() {
 	over extend || return
 	key_held_by "$token" 0 || return
