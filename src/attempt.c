@@ -20,12 +20,18 @@ void attempt_begin(struct lock *lock)
 
 /* --- reading a vote ----------------------------------------------------- */
 
+/* A message may come before a server that was restarted has said so on the
+ * connection for requests. */
 static bool is_quarantined(const struct lock *lock, size_t i)
 {
-	const struct identity *identity = &lock->quorum->servers[i].identity;
+	const struct server *server = &lock->quorum->servers[i];
+	const struct identity *identity = &server->identity;
 
-	return lock->quarantine > 0 && !identity->durable &&
-	       clock_ms() - identity->started < lock->quarantine;
+	if (lock->quarantine == 0)
+		return false;
+	return !identity->known || server_is_down(server) ||
+	       (!identity->durable &&
+		clock_ms() - identity->started < lock->quarantine);
 }
 
 /* Keeps what the most telling refusal says: one with a description, and of

@@ -160,6 +160,8 @@ static const char *why_not(const struct lock *lock, size_t i, char text[160])
 
 	if (lock->vote[i] != VOTE_QUARANTINED)
 		return server->why;
+	if (!server->identity.known)
+		return "it has not said yet since when it is up";
 	age = clock_ms() - server->identity.started;
 	snprintf(text, 160,
 		 "up for %s only: it may have forgotten leases and "

@@ -23,6 +23,8 @@
  *    server alone had granted (below): there the release must have been
  *    answered, on a connection that had not broken, before it is asked again;
  *    else that server never gets the token again (lock->barred).
+ *  - A server that was restarted has no vote before it has said since when it is
+ *    up, which is on the connection for requests, and may be behind a message.
  *  - Votes whose time is over do not count. With less than half of the lease
  *    left, or less than lock->room, the lock is confirmed by a round of its own
  *    before anybody relies on it.

@@ -171,7 +171,8 @@ static bool is_overtaken(const struct requests *requests, size_t i)
 {
 	const struct standing *at = &requests->at[i];
 
-	return requests->lock->vote[i] == VOTE_YES &&
+	return (requests->lock->vote[i] == VOTE_YES ||
+		requests->lock->vote[i] == VOTE_QUARANTINED) &&
 	       at->oldest == at->sent + 1 && !deadline_passed(at->valid) &&
 	       !quorum_has_broken(requests->lock->quorum, i);
 }
@@ -205,7 +206,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	if (overtaken && lock->vote[i] == VOTE_HELD) {
-		lock->vote[i] = VOTE_YES;
+		attempt_count(lock, i, lock->fences[i]);
 		return;
 	}
 	if (took > requests->slowest)

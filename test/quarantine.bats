@@ -105,3 +105,29 @@ load helper
 	[[ $status == 0 ]]
 	assert_exclusive "$TMP/stamps" 2
 }
+
+@test "what a restarted server grants by a message before it has said since when it is up is no vote" {
+	servers_start 1
+	proxies_start
+	wait_until '[[ $(rcli 0 INFO server) =~ uptime_in_seconds:([0-9]+) ]] && ((BASH_REMATCH[1] > 3))'
+	take
+	spawn a "$REDLOCK" run -v -t 6s --quarantine 2s -S "$(proxy_url 0)" "$KEY" touch "$TMP/ran"
+	wait_until 'queued 1'
+	proxy 0 hold
+	proxy_ears 0 hold
+	server_restart 0
+	take
+	proxy_ears 0 pass
+	proxy 0 still # requests arrive, what the server says of itself does not
+	wait_until 'queued 1'
+	give_back
+	wait_until '[[ $(<"$TMP/a.err") == *": granted, fence "* ]]'
+	[[ $(<"$TMP/a.err") == *": granted, fence "*", but up too short to have a vote"* ]]
+	[[ ! -e $TMP/ran ]]
+	proxy 0 pass
+	finish a
+	[[ $status == 0 && -e $TMP/ran ]]
+	[[ $(rcli 0 INFO server) =~ uptime_in_seconds:([0-9]+) ]]
+	((BASH_REMATCH[1] >= 2))
+	wait_until no_trace
+}
