@@ -209,8 +209,7 @@ enum lock_result lock_release(struct lock *lock, int64_t linger,
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		script_release(lock, i, linger);
-	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
-		return LOCK_INTERRUPTED;
+	quorum_gather(lock->quorum, until, &judge);
 	if (ballot_has_quorum(lock) && !lock->alias)
 		return LOCK_OK;
 	if (is_not_held(&hearing, &judge)) {
