@@ -32,6 +32,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -45,7 +46,7 @@
 #define PROCESSES 8
 /* clang-format off */
 #define EACH_FUNCTION(X) \
-	X(malloc) X(calloc) X(realloc) X(fork) X(execvp) X(waitpid) \
+	X(malloc) X(calloc) X(realloc) X(fork) X(clone) X(execvp) X(waitpid) \
 	X(waitid) X(setsid) X(setpgid) X(chdir) X(pthread_create) X(pipe2) \
 	X(dup2) X(open64) X(opendir) X(fcntl64) X(eventfd) \
 	X(signalfd) X(timerfd_create) X(timerfd_settime) X(poll) X(read) \
@@ -208,6 +209,17 @@ pid_t fork(void)
 	if (pid == 0)
 		process = nth;
 	return pid;
+}
+
+/* As vfork: what runs in it until exec is counted as the caller's. */
+int clone(int (*start)(void *), void *stack, int flags, void *argument, ...)
+{
+	int error = due(number_clone, -1);
+
+	if (error == 0)
+		return NEXT(clone)(start, stack, flags, argument);
+	errno = error;
+	return -1;
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
