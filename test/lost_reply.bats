@@ -346,3 +346,12 @@ ends_well() {
 	[[ $status == 0 && $output =~ \"valid_ms\":\ ?([0-9]+) ]]
 	((BASH_REMATCH[1] <= 60000 - 600 - 602)) # the way there and back, the drift
 }
+
+@test "answers that come when the lease is over are no lock" {
+	behind_proxies 1
+	proxy 0 'delay 300'
+	redlock acquire -t 400ms --timeout 10s "$KEY"
+	expect 69 '' "redlock: $KEY: the servers granted it too late: .*"
+	redlock run -n -t 30s -S "$DIRECT" "$KEY" true
+	expect 0
+}

@@ -107,7 +107,7 @@ late_grant() {
 @test "a grant that was given back and went to another is not believed when it comes" {
 	behind_proxies 1
 	take
-	line_up a -t 3s --timeout 300ms -S "$PROXIED"
+	line_up a -v -t 3s --timeout 300ms -S "$PROXIED"
 	line_up b -t 30s
 	touch "$TMP/b.stay"
 	proxy_ears 0 hold
@@ -172,6 +172,42 @@ late_grant() {
 	ran h a
 	assert_exclusive "$TMP/stamps" 2
 	wait_until no_trace
+}
+
+# never_there_again FATE: a has been granted KEY by server 0 alone; while that is given back the
+# connection meets its FATE.
+never_there_again() {
+	local before
+	behind_proxies 3
+	held_by_run h
+	line_up a -v -t 6s --timeout 300ms -S "$PROXIED"
+	proxy_ears 0 pass
+	before=$(request_number)
+	wait_until "((\$(request_number) > before))" # two seconds before the next one
+	proxy 0 "$1 1"
+	publish "$(request_number) 4000000000000 6000 -"
+	wait_until '[[ $(<"$TMP/a.err") == *"given back"* ]]'
+	wait_until "proxy_did 0 $1"
+	before=$(request_number 1)
+	wait_until "((\$(request_number 1) > before + 5))" # which is twice what it waits there
+	queued 0 0
+	touch "$TMP/h.end" "$TMP/a.stay"
+	finish h
+	wait_until 'ran h a'
+	renewals 2 1
+	key_free 0 # nor is it put back there
+	touch "$TMP/a.end"
+	finish a
+	assert_exclusive "$TMP/stamps" 2
+	wait_until no_trace
+}
+
+@test "a server that may have been told twice to take a grant back is not asked again" {
+	never_there_again close
+}
+
+@test "a server that does not say that it has taken a grant back is not asked again" {
+	never_there_again mute
 }
 
 # ---------------------------------------------------------------- forged
@@ -508,7 +544,7 @@ asked_twice() {
 @test "a waiter whose requests are answered no more makes them on another connection" {
 	behind_proxies 1
 	take
-	line_up a -t 3s --timeout 300ms -S "$PROXIED"
+	line_up a -v -t 3s --timeout 300ms -S "$PROXIED"
 	proxy_ears 0 drop
 	proxy 0 'mute 1'
 	wait_until '[[ -s $TMP/a.err ]]'

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
 
 load helper
+load cli
 
 setup_file() {
 	servers_start 5
@@ -798,4 +799,13 @@ calls() {
 	finish h
 	ran h a
 	wait_until 'no_trace 0 1 2 3'
+}
+
+@test "in a terminal's foreground a line says who has KEY and what our place is, each second anew" {
+	take
+	in_terminal session "stty cols 200; $REDLOCK run --quarantine 0 $KEY true; echo end: \$?"
+	wait_until 'grep -q "held by .*, 1st in line, waiting for [12]" "$TMP/session.out"'
+	give_back
+	wait_until 'grep -q "end: 0" "$TMP/session.out"'
+	no_trace
 }

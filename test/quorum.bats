@@ -276,3 +276,15 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	redlock run "$KEY" true
 	expect 0
 }
+
+@test "a server that takes in nothing more does not keep redlock from ending" {
+	servers_start 3
+	KEY=$KEY-$(printf '%04000d' 0)
+	take
+	server_stop 2
+	redlock acquire --poll=5ms --tries 11 --timeout 1s --quarantine 0 "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+	server_continue 2
+	wait_until 'server_drained 2'
+	key_held_by "$token" 0 1 2
+}

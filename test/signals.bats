@@ -359,3 +359,42 @@ releasing() {
 	wait_until 'server_drained 0'
 	key_free 0
 }
+
+@test "a signal while the fence of what was granted is raised ends a waiter, and nothing is left" {
+	local i
+	servers_start 2
+	proxies_start
+	take
+	spawn a "$REDLOCK" run -v -S "$(proxy_urls)" "$KEY" touch "$TMP/ran"
+	wait_until 'queued 1'
+	rcli 1 HSET "$(record)" fence 4000000000000
+	for i in 0 1; do
+		proxy_ears "$i" pass
+		proxy "$i" still # only messages come through
+	done
+	give_back
+	wait_until '[[ $(fence_at 0) == 4000000000001 ]]'
+	is_running a
+	kill -TERM "$(pid a)"
+	finish a
+	died_of TERM
+	[[ ! -e $TMP/ran ]]
+	wait_until no_trace
+}
+
+@test "a signal in the pause after a split vote ends a waiter, and nothing is left" {
+	local signal
+	servers_start 2
+	proxies_start
+	rcli 0 SET "$KEY" somebody PX 600000
+	proxy 0 'delay 40' # so that it is known as the other's when the rest is ours
+	for signal in TERM INT HUP; do
+		spawn "$signal" "$REDLOCK" run -v -S "$(proxy_url 0),$(server_url 1)" "$KEY" touch "$TMP/ran"
+		wait_until "((\$(grep -c 'split vote' \$TMP/$signal.err) > 5))"
+		kill "-$signal" "$(pid "$signal")"
+		finish "$signal"
+		died_of "$signal"
+	done
+	[[ $(rcli 0 GET "$KEY") == somebody && ! -e $TMP/ran ]]
+	wait_until 'no_trace 1'
+}
