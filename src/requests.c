@@ -184,8 +184,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	struct standing *at = &requests->at[i];
 	struct busy seen = {.held = -1, .place = -1};
 	struct hearing hearing = {.lock = lock, .busy = &seen};
-	int64_t sent_at = last_sent(requests, i);
-	int64_t took = clock_ms() - sent_at;
+	int64_t sent_at = last_sent(requests, i), took = clock_ms() - sent_at;
 	bool overtaken = is_overtaken(requests, i);
 
 	requests->news = true;
