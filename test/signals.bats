@@ -379,7 +379,7 @@ releasing() {
 	finish a
 	died_of TERM
 	[[ ! -e $TMP/ran ]]
-	wait_until no_trace
+	wait_until no_trace 5 # where a lease would last for ten seconds
 }
 
 @test "a signal in the pause after a split vote ends a waiter, and nothing is left" {
