@@ -107,7 +107,7 @@ late_grant() {
 @test "a grant that was given back and went to another is not believed when it comes" {
 	behind_proxies 1
 	take
-	line_up a -v -t 3s --timeout 300ms -S "$PROXIED"
+	line_up a -t 3s --timeout 300ms -S "$PROXIED"
 	line_up b -t 30s
 	touch "$TMP/b.stay"
 	proxy_ears 0 hold
@@ -260,6 +260,7 @@ forge() {
 		1 5 10000 -\n
 		1 5 10000 *
 		1 5 10000 00112233445566778899aabbccddeeff
+		1 5 10000 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 		1 5 10000 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
 		1 0 10000 -
 		1 5 30001 -
@@ -544,7 +545,7 @@ asked_twice() {
 @test "a waiter whose requests are answered no more makes them on another connection" {
 	behind_proxies 1
 	take
-	line_up a -v -t 3s --timeout 300ms -S "$PROXIED"
+	line_up a -t 3s --timeout 300ms -S "$PROXIED"
 	proxy_ears 0 drop
 	proxy 0 'mute 1'
 	wait_until '[[ -s $TMP/a.err ]]'

@@ -288,3 +288,12 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	wait_until 'server_drained 2'
 	key_held_by "$token" 0 1 2
 }
+
+@test "without -w a split vote is asked again for the time of a round" {
+	servers_start 2
+	rcli 0 SET "$KEY" somebody PX 600000
+	redlock acquire -n -v --quarantine 0 "$KEY"
+	[[ $status == 75 && -z $output ]]
+	(($(grep -c ': granted, ' <<<"$stderr") > 1))
+	wait_until 'key_free 1'
+}
