@@ -8,9 +8,13 @@ setup_file() {
 	export BATS_NO_PARALLELIZE_WITHIN_FILE=true
 }
 
+may_preload() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+}
+
 # fails_well SCENARIO...: whichever call it is that fails.
 fails_well() {
-	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	may_preload
 	run "$ROOT/test/inject/drive" "$@" 3>&- 4>&-
 	echo "$output"
 	[[ $status == 0 ]]
@@ -30,4 +34,18 @@ fails_well() {
 
 @test "whichever call fails: what is shown and broken is what there is, or an error" {
 	fails_well status list break
+}
+
+@test "a COMMAND that cannot be made a process, or that its guard is not told of, is not started" {
+	local call
+	may_preload
+	servers_start 1
+	for call in clone write; do
+		: >"$TMP/report"
+		run --separate-stderr timeout -k 1 60 env LD_PRELOAD="$TOOLS/inject.so" INJECT="0:$call:1:11" \
+			INJECT_REPORT="$TMP/report" "$REDLOCK" run "$KEY" touch "$TMP/ran"
+		expect 71 '' "redlock: $KEY: cannot run 'touch': Resource temporarily unavailable"
+		[[ ! -e $TMP/ran ]]
+		key_free 0
+	done
 }

@@ -554,3 +554,19 @@ asked_twice() {
 	expect 0 '' "redlock: $KEY: still waiting: $(proxy_url 0): no answer within .*"
 	wait_until no_trace
 }
+
+@test "a waiter whose subscription is new makes a request that was left without an answer again" {
+	local before
+	behind_proxies 1
+	take
+	line_up a -t 30s --timeout 300ms -S "$PROXIED"
+	proxy_ears 0 pass
+	proxy 0 'mute 1'
+	wait_until '[[ -s $TMP/a.err ]]'
+	before=$(request_number)
+	rcli 0 CLIENT KILL TYPE pubsub
+	wait_until "((\$(request_number) > before))" 7 # it would give the answer up in ten seconds
+	give_back
+	all_are_served a
+	wait_until no_trace
+}

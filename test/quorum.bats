@@ -297,3 +297,13 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	(($(grep -c ': granted, ' <<<"$stderr") > 1))
 	wait_until 'key_free 1'
 }
+
+@test "what one server releases and another has lost is released, whatever the third one has" {
+	servers_start 3
+	take
+	rcli 1 DEL "$KEY"
+	server_kill 2
+	redlock release "$KEY" "$token"
+	expect 0
+	key_free 0 1
+}

@@ -87,11 +87,32 @@ static void test_late_guard(void)
 	waitpid(command, NULL, 0);
 }
 
+/* redlock has said goodbye and died before it was heard: COMMAND has exited, and
+ * what it left behind is nobody's business. */
+static void test_orphaned_late(void)
+{
+	struct guard guard;
+	pid_t command = ended_command();
+	int status = -1;
+
+	start(&guard, command, 600000);
+	kill(guard.pid, SIGSTOP);
+	waitpid(guard.pid, NULL, WUNTRACED);
+	CHECK(guard_goodbye(&guard), "in time");
+	close(guard.writable);
+	close(guard.readable);
+	kill(guard.pid, SIGCONT);
+	waitpid(guard.pid, &status, 0);
+	CHECK(status == 0, "it has acted: %d", status);
+	waitpid(command, NULL, 0);
+}
+
 int main(void)
 {
 	test_goodbye();
 	test_goodbye_too_late();
 	test_full_pipe();
 	test_late_guard();
+	test_orphaned_late();
 	return check_result();
 }
