@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Five servers: a dead minority is not felt, a dead majority is told plainly,
 # and what was granted by less than a quorum is taken back.
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016,SC2154
 
 load helper
 
