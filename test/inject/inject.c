@@ -46,7 +46,8 @@
 #define PROCESSES 8
 /* clang-format off */
 #define EACH_FUNCTION(X) \
-	X(malloc) X(calloc) X(realloc) X(fork) X(clone) X(execvp) X(waitpid) \
+	X(malloc) X(calloc) X(realloc) X(mmap64) X(fork) X(clone) X(execvp) \
+	X(waitpid) \
 	X(waitid) X(setsid) X(setpgid) X(chdir) X(pthread_create) X(pipe2) \
 	X(dup2) X(open64) X(opendir) X(fcntl64) X(eventfd) \
 	X(signalfd) X(timerfd_create) X(timerfd_settime) X(poll) X(read) \
@@ -162,6 +163,9 @@ static void *next(enum function function)
 WRAP(void *, malloc, NULL, (size_t size), (size), -1)
 WRAP(void *, calloc, NULL, (size_t count, size_t size), (count, size), -1)
 WRAP(void *, realloc, NULL, (void *old, size_t size), (old, size), -1)
+WRAP(void *, mmap64, MAP_FAILED,
+     (void *at, size_t size, int rights, int flags, int fd, off64_t offset),
+     (at, size, rights, flags, fd, offset), fd)
 WRAP(int, execvp, -1, (const char *file, char *const argv[]), (file, argv), -1)
 WRAP(pid_t, waitpid, -1, (pid_t pid, int *status, int options),
      (pid, status, options), -1)
@@ -211,7 +215,7 @@ pid_t fork(void)
 	return pid;
 }
 
-/* As vfork: what runs in it until exec is counted as the caller's. */
+/* One that shares our memory until exec: its calls are ours. */
 int clone(int (*start)(void *), void *stack, int flags, void *argument, ...)
 {
 	int error = due(number_clone, -1);
