@@ -334,15 +334,16 @@ titled() {
 }
 
 @test "ps shows how long the lease is good, once it was renewed" {
-	LC_ALL=C spawn holder "$REDLOCK" run -t 3s "$KEY" sleep 300
-	wait_until '! key_free 0'
-	[[ $(title holder) == "$REDLOCK run -t 3s $KEY sleep 300" ]]
+	# shellcheck disable=SC2016 # the inner shell's
+	LC_ALL=C spawn holder "$REDLOCK" run -t 6s "$KEY" sh -c 'ps -o args= -p $PPID >"$0"; exec sleep 300' "$TMP/before"
+	wait_until '[[ -s $TMP/before ]]'
+	[[ $(<"$TMP/before") == "$REDLOCK run -t 6s $KEY sh -c "* ]]
 	wait_until 'titled holder "redlock: $KEY: held, renewed $CLOCK, lease until $CLOCK"'
 	local from until before
 	before=$(title holder)
 	read -r from until < <(sed -E 's/.*renewed (.*), lease until (.*)/\1 \2/' <<<"$before")
 	# midnight may lie between them
-	[[ $((($(date -d "$until" +%s) - $(date -d "$from" +%s) + 86400) % 86400)) == 3 ]]
+	[[ $((($(date -d "$until" +%s) - $(date -d "$from" +%s) + 86400) % 86400)) == 6 ]]
 	# and again
 	wait_until '[[ $(title holder) != '"'$before'"' ]]'
 	titled holder "redlock: $KEY: held, renewed $CLOCK, lease until $CLOCK"
