@@ -65,7 +65,7 @@ resp() {
 
 # fill I: runs commands from its input, a line each, on server I.
 fill() {
-	resp | timeout 60 redis-cli -s "$SERVERS/$1/redis.sock" --pipe >"$TMP/fill.out"
+	resp | timeout 60 redis-cli -s "$SERVERS/$1/redis.sock" --pipe --pipe-timeout 0 >"$TMP/fill.out"
 	grep -q 'errors: 0,' "$TMP/fill.out"
 }
 

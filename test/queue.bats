@@ -171,7 +171,7 @@ stand_in() {
 	one_server
 	stand_in 1
 	redlock run -n "$KEY" touch "$TMP/passed"
-	expect 75 '' "redlock: $KEY: held by elsewhere pid 7 'by hand' for [0-9]+ms, [0-9]+s left"
+	expect 75 '' "redlock: $KEY: held by elsewhere pid 7 'by hand' for [0-9.]+m?s, [0-9.]+s left"
 	[[ ! -e $TMP/passed ]]
 	key_held_by handmade 0
 	queued 0
