@@ -61,7 +61,7 @@ repeat() {
 # redlock ARGUMENT...: as helper.bash has it, but without `run`, which has advice about status 127.
 redlock() {
 	status=0
-	timeout -k 1 20 "$REDLOCK" "$@" </dev/null >"$TMP/redlock.out" 2>"$TMP/redlock.err" || status=$?
+	timeout -k 1 60 "$REDLOCK" "$@" </dev/null >"$TMP/redlock.out" 2>"$TMP/redlock.err" || status=$?
 	output=$(<"$TMP/redlock.out")
 	stderr=$(<"$TMP/redlock.err")
 	mapfile -t lines <"$TMP/redlock.out"
