@@ -21,15 +21,15 @@ finds() {
 	finds holds fences
 }
 
-@test "without drift, or counted from the reply, validity outlives the quorum" {
+@test "without drift, or with validity counted from the reply, two hold it" {
 	finds refuted no-drift from-reply
 }
 
-@test "a token used twice, or a reply taken for the next one, is a lock without a quorum" {
+@test "a token used twice, or a reply taken for the next one, lets two hold it" {
 	finds refuted one-token late-reply
 }
 
-@test "a release or an extension that does not compare is a lock without a quorum" {
+@test "a release or an extension that does not compare lets two hold it" {
 	finds refuted plain-del extend-any
 }
 
@@ -43,6 +43,22 @@ finds() {
 
 @test "fences that are not raised on a quorum repeat" {
 	finds refuted no-raise
+}
+
+@test "fences rise where locks are broken, too" {
+	finds holds broken
+}
+
+@test "a raise by one that does not own the key gives two one fence" {
+	finds refuted raise-anywhere
+}
+
+@test "a lock that is put back stays below no later one" {
+	finds holds heal
+}
+
+@test "an extension that acquires, or putting back without a quorum, revives a lock behind a later one" {
+	finds refuted extend-takes heal-alone
 }
 
 @test "waiting by messages holds, and who stays has its turn" {

@@ -203,9 +203,17 @@ proctype link(byte w)
 
 /* --- faults -------------------------------------------------------------- */
 
+/* Fairness makes a process that could go on do so: by this, what may be need not. */
+#ifdef STAYS
+#define NEED_NOT(may) :: d_step { (may) -> skip }
+#else
+#define NEED_NOT(may)
+#endif
+
 proctype trouble(byte w)
 {
 	do
+	NEED_NOT(true)
 	:: d_step { MAY_FAIL && slot[w] == ASKED -> slot[w] = NONE; FAIL }
 	:: d_step { MAY_FAIL && slot[w] >= GRANTED -> slot[w] = NONE; FAIL }
 	:: d_step { MAY_FAIL && late[w] > 0 -> late[w] = 0; FAIL }
@@ -332,6 +340,7 @@ proctype waiter(byte w)
 	HEARS(w, 2)
 	:: d_step { phase[w] == WAIT && deaf[w] -> deaf[w] = false; due[w] = true }
 	:: d_step { phase[w] == HOLD -> leave(w) }
+	NEED_NOT(w > 0 && phase[w] != WAIT)
 	:: d_step { MAY_FAIL && phase[w] == WAIT && GIVES_UP(w) -> leave(w); FAIL }
 	od
 }
@@ -345,7 +354,7 @@ inline lease_ends() {
 
 /* With STAYS what is under way comes before time passes; else that is a fault. */
 #ifdef STAYS
-#define IS_CALM(w) (slot[w] == NONE && late[w] == 0 && heard[w] == 0 && !due[w] && !deaf[w] && \
+#define IS_CALM(w) (slot[w] == NONE && late[w] == 0 && heard[w] == 0 && (phase[w] != WAIT || !due[w] && !deaf[w]) && \
 	!ask_gone[w] && !release_gone[w])
 #if WAITERS == 2
 #define CALM (IS_CALM(0) && IS_CALM(1))

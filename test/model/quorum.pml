@@ -3,12 +3,14 @@
  * See README for what is left out and why, ./check for how it is run.
  *
  * CLIENTS, PERMITS, TTL, DRIFT; RENEW, HEAL, RESTART, FENCE, REPEAT add what
- * they say; with ONCE no client comes again, with LOST
- * what nobody waits for never arrives.
+ * they say; with BREAK an operator takes locks away, and there is no time; with
+ * AT_ONCE that, and putting back, is one step on all servers; with ONCE no
+ * client comes again, with LOST what nobody waits for never arrives.
  * One rule is left out by RAISE_ANYWHERE, NO_RAISE, NO_QUARANTINE, NO_DRIFT,
- * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, LATE_REPLY, KEPT_ALIVE,
- * MAJORITY. IN_ORDER keeps the servers and clients where they are, for a trail
- * that is easier to read.
+ * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, EXTEND_TAKES, HEAL_ALONE,
+ * LATE_REPLY, KEPT_ALIVE, MAJORITY; with OVERLAP the search goes on to two
+ * holders at once. IN_ORDER keeps the servers and clients where they are, for a
+ * trail that is easier to read.
  */
 #define M 3
 #ifndef CLIENTS
@@ -88,6 +90,10 @@ byte agreed[TOKENS];	/* the fence of a lock */
 byte top;		/* of all holders so far */
 byte base;		/* the same, a ttl ago: what clocks are above */
 byte age;
+#ifdef BREAK
+byte given;		/* a bit for each fence that a holder has had */
+byte seen[CLIENTS];	/* top, when its present round began */
+#endif
 #endif
 
 hidden byte each, result, token, most;
@@ -120,6 +126,7 @@ hidden byte each, result, token, most;
 /* --- what must never be -------------------------------------------------- */
 
 inline check_exclusion() {
+#ifndef BREAK
 	result = 0;
 	for (each : 0 .. CLIENTS - 1) {
 		if
@@ -127,18 +134,44 @@ inline check_exclusion() {
 		:: else
 		fi
 	}
-	assert(result <= PERMITS)
+	assert(result <= PERMITS);
+#endif
+	skip
 }
 
 /* Nothing takes a lock away from one who believes in it. */
 inline check_ownership() {
-#ifndef RESTART
+#if !defined(RESTART) && !defined(BREAK) && !defined(OVERLAP)
 	for (each : 0 .. CLIENTS - 1) {
 		assert(!(phase[each] >= HOLD && valid[each] > 0) ||
 		       COUNT(HAS_LEFT, TOKEN(each)) >= QUORUM)
 	}
 #endif
 	skip
+}
+
+/*
+ * A later holder has a larger fence. Where locks are broken one may learn late
+ * that it holds one: no two have one fence, a holder's is larger than any that
+ * was held when it asked, and who is kept has none above it.
+ */
+inline check_fence(c) {
+#ifdef BREAK
+	assert(phase[c] >= HOLD || !(given & (1 << agreed[TOKEN(c)])));
+	assert(phase[c] >= HOLD || agreed[TOKEN(c)] > seen[c]);
+	assert(agreed[TOKEN(c)] >= seen[c]);
+	given = given | (1 << agreed[TOKEN(c)]);
+	top = (agreed[TOKEN(c)] > top -> agreed[TOKEN(c)] : top);
+	seen[c] = 0
+#else
+	if
+	:: phase[c] < HOLD ->
+		assert(agreed[TOKEN(c)] > top);
+		top = agreed[TOKEN(c)];
+		age = TTL
+	:: else
+	fi
+#endif
 }
 
 /*
@@ -197,6 +230,9 @@ c_code {
 #ifdef FENCE
 		for (k = c * NAMES; k < (c + 1) * NAMES; k++)
 			h = mix(h, now.agreed[k]);
+#ifdef BREAK
+		h = mix(h, now.seen[c]);
+#endif
 #endif
 		return h;
 	}
@@ -251,6 +287,9 @@ c_code {
 #ifdef FENCE
 		for (k = 0; k < NAMES; k++)
 			SWAP(now.agreed, a * NAMES + k, b * NAMES + k);
+#ifdef BREAK
+		SWAP(now.seen, a, b);
+#endif
 #endif
 	}
 
@@ -295,13 +334,71 @@ inline done() {
 #define LATE_EXTEND 0
 #endif
 
+/* --- granting ------------------------------------------------------------ */
+
+inline count_holders(s) {
+	result = 0;
+	for (each : 0 .. TOKENS - 1) {
+		if
+		:: HAS_LEFT(s, each) -> result++
+		:: else
+		fi
+	}
+}
+
+#ifdef FENCE
+#define AGREED(t) agreed[t]
+#else
+#define AGREED(t) 1
+#endif
+
+#define CLOCK(t) (base + 1)
+#ifdef KEPT_ONLY
+inline store_kept(s, kept) {
+	fence[s] = (fence[s] > kept -> fence[s] : kept)
+}
+#else	/* one that has lost its record starts at a clock here, too */
+inline store_kept(s, kept) {
+	if
+	:: fence[s] == 0 -> fence[s] = (base + 1 > kept -> base + 1 : kept)
+	:: else -> fence[s] = (fence[s] > kept -> fence[s] : kept)
+	fi
+}
+#endif
+
+inline release_all(s) {
+	for (each : 0 .. TOKENS - 1) {
+		left[AT(s, each)] = 0
+	}
+}
+
+/* A token that has it is told so again. result: it is granted. */
+inline acquire(s, t, kept) {
+	count_holders(s);
+	result = (HAS_LEFT(s, t) || result < PERMITS);
+	if
+	:: result ->
+#ifdef FENCE
+		if
+		:: kept > 0 -> store_kept(s, kept)
+		:: kept == 0 && fence[s] == 0 -> fence[s] = CLOCK(t)
+		:: kept == 0 && fence[s] > 0 && IS_FREE(s, t) -> fence[s]++
+		:: else
+		fi;
+#endif
+		left[AT(s, t)] = TTL
+	:: else
+	fi
+}
+
 /* --- clients ------------------------------------------------------------- */
 
 inline post(s, t, what) {
-#ifndef LOST		/* whatever nobody waits for */
-	late[AT(s, t)] = late[AT(s, t)] | (what);
+#ifdef LOST		/* whatever nobody waits for */
+	late[AT(s, t)] = late[AT(s, t)] | ((what) & PUT_BACK)
+#else
+	late[AT(s, t)] = late[AT(s, t)] | (what)
 #endif
-	skip
 }
 
 /* An answer that has not come will not be waited for. */
@@ -333,7 +430,10 @@ inline ask_all(c) {
 		slot[OF(each, c)] = ASKED
 #endif
 	}
-	round[c] = VALID
+	round[c] = VALID;
+#ifdef BREAK
+	seen[c] = top
+#endif
 }
 
 inline begin(c, which) {
@@ -360,13 +460,7 @@ inline take(c) {
 #endif
 	round[c] = 0;
 #ifdef FENCE
-	if
-	:: phase[c] < HOLD ->
-		assert(agreed[TOKEN(c)] > top);
-		top = agreed[TOKEN(c)];
-		age = TTL
-	:: else
-	fi;
+	check_fence(c);
 	for (each : 0 .. M - 1) {
 		vote[OF(each, c)] = 0
 	}
@@ -440,6 +534,9 @@ inline let_go(c) {
 #endif
 	valid[c] = 0;
 	round[c] = 0;
+#ifdef BREAK
+	seen[c] = 0;
+#endif
 	done()
 }
 
@@ -447,6 +544,25 @@ inline let_go(c) {
 #define IN_TIME(c) true
 #else
 #define IN_TIME(c) (round[c] > 0)
+#endif
+
+inline put_back(s, c) {
+	if
+	:: slot[OF(s, c)] == GONE ->
+#ifdef AT_ONCE
+		acquire(s, TOKEN(c), AGREED(TOKEN(c)));
+#else
+		post(s, TOKEN(c), PUT_BACK);
+#endif
+		slot[OF(s, c)] = NONE
+	:: else
+	fi
+}
+
+#ifdef HEAL_ALONE	/* whether a quorum has kept it or not */
+#define MAY_HEAL(c) (phase[c] >= HOLD)
+#else
+#define MAY_HEAL(c) (phase[c] == HOLD)
 #endif
 
 proctype client(byte c)
@@ -477,63 +593,12 @@ proctype client(byte c)
 #endif
 #ifdef HEAL
 	/* behind a good round; it may be paused before it does so */
-	:: d_step { phase[c] == HOLD && !ALL(IS_NOT_GONE, c) ->
-		for (each : 0 .. M - 1) {
-			if
-			:: slot[OF(each, c)] == GONE ->
-				post(each, TOKEN(c), PUT_BACK);
-				slot[OF(each, c)] = NONE
-			:: else
-			fi
-		}
-		done() }
+	:: d_step { MAY_HEAL(c) && !ALL(IS_NOT_GONE, c) ->
+		put_back(0, c); put_back(1, c); put_back(2, c); done() }
 #endif
 	od
 }
 /* --- servers ------------------------------------------------------------- */
-
-inline count_holders(s) {
-	result = 0;
-	for (each : 0 .. TOKENS - 1) {
-		if
-		:: HAS_LEFT(s, each) -> result++
-		:: else
-		fi
-	}
-}
-
-#define CLOCK(t) (base + 1)
-#ifdef KEPT_ONLY
-inline store_kept(s, kept) {
-	fence[s] = (fence[s] > kept -> fence[s] : kept)
-}
-#else	/* one that has lost its record starts at a clock here, too */
-inline store_kept(s, kept) {
-	if
-	:: fence[s] == 0 -> fence[s] = (base + 1 > kept -> base + 1 : kept)
-	:: else -> fence[s] = (fence[s] > kept -> fence[s] : kept)
-	fi
-}
-#endif
-
-/* A token that has it is told so again. result: it is granted. */
-inline acquire(s, t, kept) {
-	count_holders(s);
-	result = (HAS_LEFT(s, t) || result < PERMITS);
-	if
-	:: result ->
-#ifdef FENCE
-		if
-		:: kept > 0 -> store_kept(s, kept)
-		:: kept == 0 && fence[s] == 0 -> fence[s] = CLOCK(t)
-		:: kept == 0 && fence[s] > 0 && IS_FREE(s, t) -> fence[s]++
-		:: else
-		fi;
-#endif
-		left[AT(s, t)] = TTL
-	:: else
-	fi
-}
 
 inline extend(s, t) {
 #ifdef EXTEND_ANY
@@ -549,6 +614,9 @@ inline extend(s, t) {
 	count_holders(s);
 	if
 	:: HAS_LEFT(s, t) -> left[AT(s, t)] = TTL; result = YES
+#ifdef EXTEND_TAKES
+	:: !HAS_LEFT(s, t) && result == 0 -> acquire(s, t, AGREED(t)); result = YES
+#endif
 	:: else -> result = (result > 0 -> NONE : GONE)
 	fi
 #endif
@@ -556,9 +624,7 @@ inline extend(s, t) {
 
 inline release(s, t) {
 #ifdef PLAIN_DEL
-	for (each : 0 .. TOKENS - 1) {
-		left[AT(s, each)] = 0
-	}
+	release_all(s)
 #else
 	left[AT(s, t)] = 0
 #endif
@@ -628,18 +694,16 @@ inline received(s, t, what) {
 #define SERVES_RENEWAL(t) \
 	:: d_step { IS_LATE(s, t, EXTEND) -> \
 		received(s, t, EXTEND); extend(s, t); check_ownership(); done() } \
-	:: d_step { IS_LATE(s, t, PUT_BACK) && MAY_GRANT(s) -> \
+	:: d_step { IS_LATE(s, t, PUT_BACK) -> \
 		received(s, t, PUT_BACK); acquire(s, t, AGREED(t)); done() }
 #else
 #define SERVES_RENEWAL(t)
 #endif
 #ifdef FENCE
-#define AGREED(t) agreed[t]
 #define SERVES_RAISE(t) \
 	:: d_step { IS_LATE(s, t, RAISE) -> \
 		received(s, t, RAISE); raise(s, t); done() }
 #else
-#define AGREED(t) 1
 #define SERVES_RAISE(t)
 #endif
 
@@ -688,11 +752,12 @@ proctype server(byte s)
 	SERVES_TOKEN(4)
 	SERVES_TOKEN(5)
 #endif
+#if defined(BREAK) && !defined(AT_ONCE)
+	:: d_step { HOLDS_ANY(s) -> release_all(s); done() } /* the fence stays */
+#endif
 #ifdef RESTART
 	:: d_step { HAS_SOMETHING(s) -> /* everything is lost */
-		for (each : 0 .. TOKENS - 1) {
-			left[AT(s, each)] = 0
-		}
+		release_all(s);
 #ifdef FENCE
 		fence[s] = 0;
 #endif
@@ -732,6 +797,16 @@ proctype clock()
 	od
 }
 
+#ifdef AT_ONCE
+proctype operator()
+{
+	do
+	:: d_step { HOLDS_ANY(0) || HOLDS_ANY(1) || HOLDS_ANY(2) ->
+		release_all(0); release_all(1); release_all(2); done() }
+	od
+}
+#endif
+
 init {
 	atomic {
 		run server(0); run server(1); run server(2);
@@ -739,6 +814,11 @@ init {
 #if CLIENTS > 2
 		run client(2);
 #endif
+#ifdef AT_ONCE
+		run operator()
+#endif
+#ifndef BREAK
 		run clock()
+#endif
 	}
 }
