@@ -218,10 +218,10 @@ int guard_announce(const struct guard *guard, pid_t pid, bool own_group)
 	return tell(guard, MESSAGE_COMMAND, pid, own_group, 0);
 }
 
-static void tell_times(const struct guard *guard)
+static int tell_times(const struct guard *guard)
 {
-	tell(guard, MESSAGE_TIMES, guard->times.term.at, guard->times.kill.at,
-	     guard->times.end.at);
+	return tell(guard, MESSAGE_TIMES, guard->times.term.at,
+		    guard->times.kill.at, guard->times.end.at);
 }
 
 int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
@@ -245,8 +245,7 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
 		return -1;
 	guard->readable = ends[0];
 	guard->writable = ends[1];
-	tell_times(guard);
-	return guard_fork(guard);
+	return tell_times(guard) < 0 ? -1 : guard_fork(guard);
 }
 
 void guard_tell(struct guard *guard, struct guard_times times)
