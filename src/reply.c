@@ -5,6 +5,7 @@
 #include <hiredis.h>
 
 #include "error.h"
+#include "heap.h"
 
 #define ARRAY_LONGEST 64        /* elements */
 #define ARRAY_LONGEST_WIDE 8192 /* elements */
@@ -43,7 +44,7 @@ redisReader *reply_reader_new(bool wide)
 	redisReader *reader = redisReaderCreate();
 
 	if (reader == NULL)
-		return NULL;
+		heap_exhausted();
 	if (create_array == NULL) {
 		reader_functions = *reader->fn;
 		create_array = reader_functions.createArray;

@@ -35,7 +35,7 @@ static inline size_t reply_longest(bool wide)
 struct redisReader;
 struct redisReply;
 
-/* NULL where there is no memory. */
+/* Freed by redisReaderFree. */
 struct redisReader *reply_reader_new(bool wide);
 
 /* The texts stay from's. */

@@ -38,6 +38,7 @@ static void disconnect(struct server *server)
 		redisReaderFree(server->reader);
 	server->reader = NULL;
 	server->output.length = server->sent = server->unparsed = 0;
+	server->unanswered = 0;
 	server->owed_first = server->owed_count = 0;
 	server->login_failed = server->complained = false;
 }
@@ -130,8 +131,6 @@ static int connect_start(struct server *server)
 	disconnect(server);
 	server->identity.known = false;
 	server->reader = reply_reader_new(server->wide);
-	if (server->reader == NULL)
-		return fail(server, true, "out of memory");
 	greet_server(server);
 	why = stream_open(&server->stream, &server->url);
 	return why != NULL ? fail(server, true, why) : 0;
@@ -153,6 +152,7 @@ static int flush_output(struct server *server)
 		if (sent < 0)
 			return fail(server, true, strerror(errno));
 		server->sent += (size_t)sent;
+		server->unanswered += (size_t)sent;
 	}
 	output->length = server->sent = 0;
 	return 0;
@@ -310,20 +310,22 @@ static int fail_protocol(struct server *server)
 
 static int parse(struct server *server, server_reply *callback, void *context)
 {
-	void *reply;
+	int result;
 
 	while (server_is_up(server)) {
-		reply = NULL;
+		void *reply = NULL;
+
 		if (redisReaderGetReply(server->reader, &reply) != REDIS_OK)
 			return fail_protocol(server);
 		if (reply == NULL)
 			break;
 		server->unparsed = 0;
-		if (dispatch(server, reply, callback, context) < 0) {
-			freeReplyObject(reply);
-			return -1;
-		}
+		result = dispatch(server, reply, callback, context);
 		freeReplyObject(reply);
+		if (result < 0)
+			return -1;
+		if (server->owed_count == 0)
+			server->unanswered = 0;
 	}
 	if (server->unparsed > reply_longest(server->wide))
 		return fail(server, true, "a reply too large");
