@@ -40,9 +40,9 @@ fails_well() {
 	local call
 	may_preload
 	servers_start 1
-	for call in clone write; do
+	for call in clone:1 write:1 write:2; do
 		: >"$TMP/report"
-		run --separate-stderr timeout -k 1 60 env LD_PRELOAD="$TOOLS/inject.so" INJECT="0:$call:1:11" \
+		run --separate-stderr timeout -k 1 60 env LD_PRELOAD="$TOOLS/inject.so" INJECT="0:$call:11" \
 			INJECT_REPORT="$TMP/report" "$REDLOCK" run "$KEY" touch "$TMP/ran"
 		expect 71 '' "redlock: $KEY: cannot run 'touch': Resource temporarily unavailable"
 		[[ ! -e $TMP/ran ]]

@@ -5,8 +5,8 @@
  *
  * sends one command and prints the answer as redis-cli does where no terminal
  * is: the elements of arrays a line each, an empty line for nothing, and one
- * behind an error. 124 where the answer takes longer than 10 s, 1 where there
- * is no server.
+ * behind an error. REDISCLI_AUTH is a password. 124 where the answer takes longer
+ * than 10 s, 1 where there is no server.
  */
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -74,8 +74,26 @@ static void show(void)
 	free(line);
 }
 
+static void ask(int count, char **words)
+{
+	fprintf(server, "*%d\r\n", count);
+	for (int i = 0; i < count; i++)
+		fprintf(server, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
+	fflush(server);
+}
+
+static void log_in(char *password)
+{
+	char line[512];
+
+	ask(2, (char *[]){"AUTH", password});
+	if (fgets(line, sizeof(line), server) == NULL)
+		give_up();
+}
+
 int main(int argc, char **argv)
 {
+	char *password = getenv("REDISCLI_AUTH");
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = 10};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -87,10 +105,9 @@ int main(int argc, char **argv)
 		err(1, "%s", argv[1]);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	server = fdopen(fd, "r+");
-	fprintf(server, "*%d\r\n", argc - 2);
-	for (int i = 2; i < argc; i++)
-		fprintf(server, "$%zu\r\n%s\r\n", strlen(argv[i]), argv[i]);
-	fflush(server);
+	if (password != NULL)
+		log_in(password);
+	ask(argc - 2, argv + 2);
 	show();
 	putchar('\n');
 	return 0;
