@@ -7,7 +7,6 @@
 #include "log.h"
 
 #define DRAIN_TIME 100 /* ms */
-#define READ_AT_ONCE 16384
 
 void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		 int64_t timeout, bool need_identity)
@@ -249,18 +248,11 @@ bool quorum_is_idle(const struct quorum *quorum)
 	return true;
 }
 
-/* Whether a server may not execute all that it has been sent. */
-static bool may_be_lost(const struct server *server)
-{
-	return server_is_up(server) && server_owes_sticky(server) &&
-	       ((server_events(server) & POLLOUT) ||
-		server->unanswered > READ_AT_ONCE);
-}
-
 static bool is_owed(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		if (may_be_lost(&quorum->servers[i]))
+		if (server_is_up(&quorum->servers[i]) &&
+		    server_owes_sticky(&quorum->servers[i]))
 			return true;
 	return false;
 }

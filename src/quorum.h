@@ -97,12 +97,10 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 bool quorum_is_idle(const struct quorum *quorum);
 
 /*
- * Before the end of the process: what a connection still has to get of a sticky
- * request (an acquire, with its release behind it) is given to the system, for
- * 100 ms at most. Its answer is not waited for: the server may be stopped, and
- * executes what was sent before a connection was closed. But it drops one that
- * is gone when it answers, with what it has not read by then; it reads 16 KiB at
- * once, and where more was sent (a KEY of some kB) the answer is waited for.
+ * Before the end of the process: a connection that is closed while an answer is
+ * still to come may lose what was sent behind the request. So where a request
+ * was sticky (an acquire, with its release behind it), its answer is waited
+ * for, 100 ms at most.
  */
 void quorum_drain(struct quorum *quorum);
 

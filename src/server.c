@@ -38,7 +38,6 @@ static void disconnect(struct server *server)
 		redisReaderFree(server->reader);
 	server->reader = NULL;
 	server->output.length = server->sent = server->unparsed = 0;
-	server->unanswered = 0;
 	server->owed_first = server->owed_count = 0;
 	server->login_failed = server->complained = false;
 }
@@ -152,7 +151,6 @@ static int flush_output(struct server *server)
 		if (sent < 0)
 			return fail(server, true, strerror(errno));
 		server->sent += (size_t)sent;
-		server->unanswered += (size_t)sent;
 	}
 	output->length = server->sent = 0;
 	return 0;
@@ -324,8 +322,6 @@ static int parse(struct server *server, server_reply *callback, void *context)
 		freeReplyObject(reply);
 		if (result < 0)
 			return -1;
-		if (server->owed_count == 0)
-			server->unanswered = 0;
 	}
 	if (server->unparsed > reply_longest(server->wide))
 		return fail(server, true, "a reply too large");

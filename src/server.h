@@ -59,7 +59,6 @@ struct server {
 	size_t unparsed; /* bytes since the last whole reply */
 	struct buffer output;
 	size_t sent;        /* of output */
-	size_t unanswered;  /* bytes, since all had been answered */
 	struct buffer last; /* the command asked last, formatted */
 	struct owed last_owed;
 	struct owed owed[OWED_MAX];
