@@ -47,8 +47,11 @@ static void tidy(struct queue *queue)
 	struct lock *lock = queue->lock;
 
 	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if (lock->vote[i] == VOTE_YES || lock->barred[i] ||
-		    queue->requests.at[i].sent == 0)
+		bool done = lock->kind == KIND_NONE
+				    ? !requests_may_queue(&queue->requests, i)
+				    : lock->vote[i] == VOTE_YES;
+
+		if (done || lock->barred[i] || queue->requests.at[i].sent == 0)
 			continue;
 		if (lock->kind == KIND_NONE)
 			script_release(lock, i, 0);
@@ -155,6 +158,7 @@ static void ask_for_the_rest(struct queue *queue)
  *  - where a quorum of servers names one holder, ours are a minority that it
  *    lacks (a server that has lost its data): they are given back;
  *  - else others have the rest, and may wait for ours: a split vote.
+ * Who waits for no more than that KEY is free has nothing that others lack.
  */
 static bool is_split(struct queue *queue, struct deadline *wake)
 {
@@ -162,7 +166,7 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	size_t quorum = quorum_size(lock->quorum);
 	size_t held = granted(lock);
 
-	if (held == 0 || held >= quorum) {
+	if (held == 0 || held >= quorum || lock->kind == KIND_NONE) {
 		queue->partial = 0;
 		memcpy(queue->before, queue->requests.mark,
 		       sizeof(queue->before));

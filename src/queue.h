@@ -17,6 +17,8 @@
  *    not from when it came: the server can only have granted it later.
  *  - A message that answers a request which has had a later answer already is
  *    stale: that grant has been seen or has ended. So is one that comes twice.
+ *    (Who only waits until KEY is free holds nothing, and believes it: else the
+ *    one message that says so could cross with its next request, and be lost.)
  *  - Whatever is taken back is not asked for again under the same token, so
  *    a message for it is for a channel that nobody listens to, and a release
  *    that is late finds nothing of ours. The one exception is what a single

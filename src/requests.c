@@ -5,6 +5,7 @@
 
 #include "attempt.h"
 #include "log.h"
+#include "message.h"
 #include "script.h"
 
 #define HEARTBEAT 5000   /* ms between requests, at most */
@@ -166,14 +167,17 @@ static void given_back(struct requests *requests, size_t i,
 		requests->lock->barred[i] = true;
 }
 
-/* The refusal of a request that a message has answered since. */
+/* The refusal of a request that a message has answered since; or that came when
+ * KEY had been free, for one who waits for no more than that. */
 static bool is_overtaken(const struct requests *requests, size_t i)
 {
 	const struct standing *at = &requests->at[i];
 
 	return (requests->lock->vote[i] == VOTE_YES ||
 		requests->lock->vote[i] == VOTE_QUARANTINED) &&
-	       at->oldest == at->sent + 1 && !deadline_passed(at->valid) &&
+	       (at->oldest == at->sent + 1 ||
+		requests->lock->kind == KIND_NONE) &&
+	       !deadline_passed(at->valid) &&
 	       !quorum_has_broken(requests->lock->quorum, i);
 }
 
@@ -242,40 +246,8 @@ void requests_deaf(void *context, size_t i)
 	((struct requests *)context)->news = true;
 }
 
-/* What a server publishes: "request fence lease hold". */
-struct message {
-	int64_t request, fence, lease;
-	char hold[TOKEN_SIZE + 1];
-};
-
-static bool read_number(const char **text, int64_t *number)
-{
-	char *end;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	*number = strtoll(*text, &end, 10);
-	*text = end + 1;
-	return *end == ' ' && *number <= FENCE_LARGEST;
-}
-
-static bool parse(struct message *message, const char *text, size_t length)
-{
-	char copy[128];
-	const char *at = copy;
-
-	if (length >= sizeof(copy))
-		return false;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
-	return read_number(&at, &message->request) &&
-	       read_number(&at, &message->fence) &&
-	       read_number(&at, &message->lease) &&
-	       strlcpy(message->hold, at, sizeof(message->hold)) <
-		       sizeof(message->hold);
-}
-
-/* Whether it answers what was asked, and has not been answered since. */
+/* Whether it answers what was asked, and has not been answered since. That KEY
+ * was free is news, however late, to one who waits for no more than that. */
 static bool is_current(const struct requests *requests, size_t i,
 		       const struct message *message)
 {
@@ -283,7 +255,11 @@ static bool is_current(const struct requests *requests, size_t i,
 	const struct lock *lock = requests->lock;
 	uint64_t n = (uint64_t)message->request;
 
-	return n >= at->oldest && n <= at->sent && message->lease > 0 &&
+	bool unanswered = lock->kind == KIND_NONE
+				  ? n + REQUESTS_RECENT > at->sent
+				  : n >= at->oldest;
+
+	return unanswered && n <= at->sent && message->lease > 0 &&
 	       message->lease <= lock->ttl &&
 	       (message->fence == 0) == (lock->kind == KIND_NONE) &&
 	       strcmp(message->hold, lock->hold) == 0;
@@ -298,7 +274,8 @@ static void take_grant(struct requests *requests, size_t i,
 		deadline_at(at->sent_at[n % REQUESTS_RECENT] + message->lease -
 			    lock_drift(message->lease));
 
-	at->oldest = n + 1;
+	if (at->oldest <= n)
+		at->oldest = n + 1;
 	if (deadline_passed(valid) || requests->lock->vote[i] == VOTE_YES)
 		return;
 	at->valid = valid;
@@ -313,7 +290,7 @@ void requests_message(void *context, size_t i, const char *text, size_t length)
 	struct message message;
 
 	requests->news = true;
-	if (!parse(&message, text, length))
+	if (!message_parse(&message, text, length))
 		return;
 	if (message.request == 0) /* KEY ends sooner than we were told */
 		requests->at[i].due = deadline_earlier(
@@ -324,6 +301,15 @@ void requests_message(void *context, size_t i, const char *text, size_t length)
 	else
 		log_step("%s: a stale message, passed over",
 			 requests->lock->quorum->servers[i].url.name);
+}
+
+bool requests_may_queue(const struct requests *requests, size_t i)
+{
+	const struct standing *at = &requests->at[i];
+
+	return at->sent > 0 &&
+	       (requests->lock->vote[i] != VOTE_YES || at->oldest <= at->sent ||
+		quorum_is_waiting(requests->lock->quorum, i));
 }
 
 bool requests_have_news(void *context)
@@ -339,7 +325,6 @@ void requests_drop_late(struct requests *requests)
 	for (size_t i = 0; i < lock->quorum->count; i++) {
 		if ((lock->vote[i] != VOTE_YES &&
 		     lock->vote[i] != VOTE_QUARANTINED) ||
-		    lock->kind == KIND_NONE ||
 		    !deadline_passed(requests->at[i].valid))
 			continue;
 		lock->vote[i] = VOTE_PENDING;

@@ -51,6 +51,9 @@ void requests_blame_silent(struct requests *requests);
  * after a while. */
 void requests_give_back(struct requests *requests, size_t server);
 
+/* Whether there may be a place of ours in the server's queue. */
+bool requests_may_queue(const struct requests *requests, size_t server);
+
 /* What has been granted and is over is no vote. */
 void requests_drop_late(struct requests *requests);
 
