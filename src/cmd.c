@@ -8,6 +8,7 @@
 
 #include "duration.h"
 #include "held.h"
+#include "linger.h"
 #include "signals.h"
 
 /* What kind of lock it is to be, and who above us may hold it already. */
@@ -55,7 +56,7 @@ int cmd_open(struct session *session, struct settings *settings)
 
 void cmd_close(struct session *session)
 {
-	quorum_drain(&session->quorum);
+	linger(&session->quorum);
 	lock_release_memory(&session->lock);
 	quorum_release(&session->quorum);
 }

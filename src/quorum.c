@@ -6,8 +6,6 @@
 #include "heap.h"
 #include "log.h"
 
-#define DRAIN_TIME 100 /* ms */
-
 void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		 int64_t timeout, bool need_identity)
 {
@@ -248,7 +246,7 @@ bool quorum_is_idle(const struct quorum *quorum)
 	return true;
 }
 
-static bool is_owed(const struct quorum *quorum)
+bool quorum_owes_sticky(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
 		if (server_is_up(&quorum->servers[i]) &&
@@ -257,14 +255,16 @@ static bool is_owed(const struct quorum *quorum)
 	return false;
 }
 
-void quorum_drain(struct quorum *quorum)
+void quorum_drain(struct quorum *quorum, struct deadline until)
 {
-	struct deadline until = deadline_in(DRAIN_TIME);
 	struct round round = {quorum, NULL};
 
 	quorum->interrupt = -1;
-	while (is_owed(quorum) && !deadline_passed(until))
+	while (quorum_owes_sticky(quorum)) {
 		step(&round, until);
+		if (deadline_passed(until))
+			break;
+	}
 }
 
 void quorum_renew_silent(struct quorum *quorum)

@@ -96,13 +96,11 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 /* Whether there is nothing for quorum_idle to do. */
 bool quorum_is_idle(const struct quorum *quorum);
 
-/*
- * Before the end of the process: a connection that is closed while an answer is
- * still to come may lose what was sent behind the request. So where a request
- * was sticky (an acquire, with its release behind it), its answer is waited
- * for, 100 ms at most.
- */
-void quorum_drain(struct quorum *quorum);
+/* Whether the answer to a sticky request is still to come (linger.h). */
+bool quorum_owes_sticky(const struct quorum *quorum);
+
+/* Waits for those, until the deadline: at least what has come is read. */
+void quorum_drain(struct quorum *quorum, struct deadline until);
 
 /* Cuts the connection of one that has not answered, and what was sent with it:
  * for one that is known to answer on another connection. */

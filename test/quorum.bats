@@ -170,6 +170,32 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	key_free 0 1 2 3 4
 }
 
+@test "who has not answered at the end is left to a process that keeps nothing but its connection" {
+	local child fd ours
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 5
+	server_stop 1 3
+	exec 8>"$TMP/inherited"
+	# it is stopped when it has closed the rest
+	ASAN_OPTIONS=detect_leaks=0 spawn acquire strace -f -o "$TMP/trace" -e trace=close_range,exit_group \
+		-e inject=close_range:signal=STOP "$REDLOCK" acquire --quarantine 0 -t 60s "$KEY"
+	exec 8>&-
+	wait_until 'grep -q "stopped by SIGSTOP" "$TMP/trace" && grep -q "exit_group(0)" "$TMP/trace"'
+	child=$(awk '/close_range\(/ { print $1 }' "$TMP/trace")
+	ours=$(awk '/exit_group\(/ { print $1 }' "$TMP/trace")
+	wait_until "[[ ! -e /proc/$ours ]]"
+	[[ $(<"$TMP/acquire.out") =~ ^[0-9a-f]{32}$ ]]
+	[[ $(for fd in /proc/"$child"/fd/*; do readlink "$fd"; done | sed 's/:.*//' | sort | uniq -c | xargs) == \
+		'3 /dev/null 5 socket' ]]
+	[[ $(ps -o sid= -p "$child") -eq $child ]]
+	kill -CONT "$child"
+	server_continue 1 3
+	finish acquire
+	[[ $status == 0 ]]
+	key_held_by "$output" 0 1 2 3 4
+}
+
 @test "an interrupted wait leaves nothing on a server that was stopped all the while" {
 	servers_start 5
 	server_stop 2
