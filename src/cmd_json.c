@@ -162,3 +162,22 @@ void json_listed(struct buffer *text, const struct listed *listed)
 	print_number(text, "left_ms", who->left, 0);
 	buffer_print(text, "}\n");
 }
+
+void json_ending(struct buffer *text, const struct lock *lock,
+		 const struct ending *ending)
+{
+	buffer_print(text, "{\"outcome\":\"%s\",", ending->outcome);
+	print_number(text, "child_exit", ending->exit, 0);
+	buffer_print(text, ",");
+	print_number(text, "child_signal", ending->signal, 1);
+	buffer_print(text,
+		     ",\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64
+		     ",\"renewals\":%u,\"key\":",
+		     ending->waited, ending->held, ending->renewals);
+	output_json(text, lock->key.data, lock->key.length);
+	buffer_print(text, ",");
+	print_text(text, "token", ending->granted ? lock->token : NULL);
+	buffer_print(text, ",");
+	print_number(text, "fence", ending->granted ? lock->fence : -1, 0);
+	buffer_print(text, "}\n");
+}

@@ -1,12 +1,12 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "child.h"
 #include "cmd.h"
+#include "cmd_json.h"
 #include "command.h"
 #include "duration.h"
 #include "overdue.h"
@@ -85,6 +85,17 @@ static struct deadline end_of_hold(const struct run *run)
 			: deadline_never();
 }
 
+/* Also for one who waits, while it does: the lock is then handed on sooner. Where
+ * that fails it is tried again, and told of, with the lock. */
+static int make_guard(void *context)
+{
+	struct run *run = context;
+
+	return guard_start(&run->guard, lost_signal(run->settings),
+			   run->settings->on_lost == ON_LOST_KILL,
+			   run->settings->kill_after);
+}
+
 /* Guard first, then COMMAND; the watchdog when it is due. 0, or an errno. */
 static int start(struct run *run)
 {
@@ -96,9 +107,9 @@ static int start(struct run *run)
 
 	if (signals_open_all() < 0 || child_set_environment(lock) < 0)
 		return errno;
-	if (guard_start(&run->guard, lost_signal(run->settings),
-			run->settings->on_lost == ON_LOST_KILL, kill_after,
-			lock->token, times) < 0)
+	if (!guard_is_there(&run->guard) && make_guard(run) < 0)
+		return errno;
+	if (guard_entrust(&run->guard, lock->token, times) < 0)
 		return errno;
 	cause = child_start(&run->child, run->command, &run->guard, times.term);
 	if (cause != 0)
@@ -301,39 +312,22 @@ static int complain_start(const struct run *run)
 	}
 }
 
-static void write_number(struct buffer *line, const char *name, int value,
-			 bool known)
-{
-	if (known)
-		buffer_print(line, ",\"%s\":%d", name, value);
-	else
-		buffer_print(line, ",\"%s\":null", name);
-}
-
 static void write_status(const struct run *run)
 {
-	const struct lock *lock = &run->session.lock;
+	const struct ending ending = {
+		.outcome = run->outcome,
+		.exit = run->child.exit,
+		.signal = run->child.signal,
+		.waited = run->taken.waited,
+		.held = run->held,
+		.renewals = run->watchdog.renewals,
+		.granted = run->taken.held,
+	};
 	struct buffer line = {0};
 
 	if (run->status_fd < 0)
 		return;
-	buffer_print(&line, "{\"outcome\":\"%s\"", run->outcome);
-	write_number(&line, "child_exit", run->child.exit,
-		     run->child.exit >= 0);
-	write_number(&line, "child_signal", run->child.signal,
-		     run->child.signal > 0);
-	buffer_print(&line,
-		     ",\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64
-		     ",\"renewals\":%u,\"key\":",
-		     run->taken.waited, run->held, run->watchdog.renewals);
-	output_json(&line, lock->key.data, lock->key.length);
-	buffer_print(&line, ",\"token\":");
-	if (run->taken.held) {
-		output_json(&line, lock->token, strlen(lock->token));
-		buffer_print(&line, ",\"fence\":%" PRId64 "}\n", lock->fence);
-	} else {
-		buffer_print(&line, "null,\"fence\":null}\n");
-	}
+	json_ending(&line, &run->session.lock, &ending);
 	if (output_write(run->status_fd, line.data, line.length) < 0)
 		log_error("%s: --status-fd: %s", run->settings->key,
 			  strerror(errno));
@@ -385,12 +379,15 @@ int cmd_run(struct settings *settings)
 	}
 	run.signals = run.session.quorum.interrupt;
 	run.session.lock.room = config_room(settings);
+	run.session.lock.meanwhile = (struct meanwhile){make_guard, &run};
 	run.taken = cmd_take(&run.session, getpid(), run.label.data);
 	run.outcome = run.taken.outcome;
 	status = run.taken.status;
 	signal = run.taken.signal;
 	if (run.taken.held)
 		status = hold(&run, &signal);
+	else
+		guard_dismiss(&run.guard);
 	write_status(&run);
 	cmd_close(&run.session);
 	buffer_release(&run.label);

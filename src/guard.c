@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@ enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
 /* Shorter than PIPE_BUF: written and read whole. */
 struct message {
 	int64_t kind;
-	int64_t value[3]; /* pid, own_group; or term, kill, end */
+	int64_t value[3];              /* pid, own_group; or term, kill, end */
+	char token[TOKEN_LONGEST + 8]; /* of MESSAGE_COMMAND */
 };
 
 /* What the guard's process knows. */
@@ -30,6 +31,7 @@ struct duty {
 	int64_t kill_after;
 	struct guard_times times;
 	struct tree tree;
+	char token[TOKEN_LONGEST + 1];
 	bool orphaned;  /* redlock is dead */
 	bool dismissed; /* COMMAND has exited */
 	size_t alive;   /* how many of the tree were, when looked at last */
@@ -94,6 +96,7 @@ static void take_message(struct duty *duty, const struct message *message)
 	case MESSAGE_COMMAND:
 		duty->tree.command = (pid_t)message->value[0];
 		duty->tree.own_group = message->value[1] != 0;
+		strlcpy(duty->token, message->token, sizeof(duty->token));
 		break;
 	case MESSAGE_TIMES:
 		if (duty->fired)
@@ -172,7 +175,7 @@ static int guard_fork(struct guard *guard)
 		.signal = guard->signal,
 		.kill = guard->kill,
 		.kill_after = guard->kill_after,
-		.tree = {.token = guard->token},
+		.tree = {.token = duty.token},
 	};
 	struct signals_mask before;
 	pid_t pid;
@@ -202,11 +205,13 @@ static int guard_fork(struct guard *guard)
 static int tell(const struct guard *guard, enum message_kind kind,
 		int64_t first, int64_t second, int64_t third)
 {
-	struct message message = {kind, {first, second, third}};
+	struct message message = {kind, {first, second, third}, ""};
 	ssize_t written;
 
 	if (guard->signal == 0)
 		return 0;
+	if (kind == MESSAGE_COMMAND)
+		strlcpy(message.token, guard->token, sizeof(message.token));
 	do
 		written = write(guard->writable, &message, sizeof(message));
 	while (written < 0 && errno == EINTR);
@@ -224,28 +229,63 @@ static int tell_times(const struct guard *guard)
 		    guard->times.kill.at, guard->times.end.at);
 }
 
-int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
-		const char *token, struct guard_times times)
+static bool has_ended(struct guard *guard, int options)
 {
-	int ends[2];
+	int status;
+	pid_t pid;
+
+	if (guard->pid == 0)
+		return true;
+	do
+		pid = waitpid(guard->pid, &status, options);
+	while (pid < 0 && errno == EINTR);
+	if (pid == 0)
+		return false;
+	guard->pid = 0;
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1)
+		guard->fired = true;
+	return true;
+}
+
+int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after)
+{
+	int ends[2], why;
 
 	*guard = (struct guard){
-		.readable = -1,
-		.writable = -1,
-		.signal = signal,
-		.kill = kill,
-		.kill_after = kill_after,
-		.times = times,
-	};
+		.signal = signal, .kill = kill, .kill_after = kill_after};
 	pthread_mutex_init(&guard->mutex, NULL);
 	if (signal == 0)
 		return 0;
-	snprintf(guard->token, sizeof(guard->token), "%s", token);
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-		return -1;
+		goto failed;
 	guard->readable = ends[0];
 	guard->writable = ends[1];
-	return tell_times(guard) < 0 ? -1 : guard_fork(guard);
+	if (guard_fork(guard) == 0)
+		return 0;
+	why = errno;
+	close(ends[0]);
+	close(ends[1]);
+	errno = why;
+failed:
+	guard->signal = 0;
+	return -1;
+}
+
+bool guard_is_there(const struct guard *guard)
+{
+	return guard->pid > 0;
+}
+
+int guard_entrust(struct guard *guard, const char *token,
+		  struct guard_times times)
+{
+	strlcpy(guard->token, token, sizeof(guard->token));
+	guard->times = times;
+	if (guard->signal == 0)
+		return 0;
+	if (has_ended(guard, WNOHANG) && guard_fork(guard) < 0)
+		return -1;
+	return tell_times(guard);
 }
 
 void guard_tell(struct guard *guard, struct guard_times times)
@@ -271,24 +311,6 @@ bool guard_goodbye(struct guard *guard)
 		  !deadline_passed(guard->times.term);
 	pthread_mutex_unlock(&guard->mutex);
 	return in_time;
-}
-
-static bool has_ended(struct guard *guard, int options)
-{
-	int status;
-	pid_t pid;
-
-	if (guard->pid == 0)
-		return true;
-	do
-		pid = waitpid(guard->pid, &status, options);
-	while (pid < 0 && errno == EINTR);
-	if (pid == 0)
-		return false;
-	guard->pid = 0;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1)
-		guard->fired = true;
-	return true;
 }
 
 void guard_check(struct guard *guard, pid_t command, bool own_group)
@@ -317,4 +339,10 @@ bool guard_wait(struct guard *guard)
 		close(guard->writable);
 	}
 	return guard->fired;
+}
+
+void guard_dismiss(struct guard *guard)
+{
+	guard_goodbye(guard);
+	guard_wait(guard);
 }

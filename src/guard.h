@@ -24,6 +24,10 @@
  * redlock is dead, somebody else reaps; then the guard looks every few ms who
  * is left.
  *
+ * It may be made before there is a lock, while answers or the lock are waited
+ * for (a fork costs as much as a server's answer). It has nothing to do before
+ * a COMMAND is announced, and ends with redlock.
+ *
  * A guard that was killed is replaced: the pipe and what it was told last stay
  * with redlock. Its process name does not contain "redlock", so that pkill(1)
  * does not hit both.
@@ -51,7 +55,7 @@ struct guard {
 	int signal;             /* the first one to send; 0: no guard */
 	bool kill;              /* SIGKILL behind it */
 	int64_t kill_after;     /* ms between the two */
-	char token[TOKEN_SIZE];
+	char token[TOKEN_LONGEST + 1];
 	pthread_mutex_t mutex;    /* of what is told */
 	struct guard_times times; /* as told last */
 	bool dismissed;           /* the goodbye has been said */
@@ -67,9 +71,16 @@ int64_t guard_margin(int64_t ttl);
 struct guard_times guard_plan(struct deadline valid, int64_t margin,
 			      int64_t kill_after);
 
-/* signal, kill: as above. Fork while single-threaded. 0, or -1 with errno. */
-int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after,
-		const char *token, struct guard_times times);
+/* signal, kill: as above. Fork while single-threaded: before there is anything
+ * to guard, it waits for that. 0, or -1 with errno: there is none. */
+int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after);
+
+bool guard_is_there(const struct guard *guard);
+
+/* The lock is held: COMMAND may be started, within these times. One that has
+ * died meanwhile is replaced. 0, or -1 with errno. */
+int guard_entrust(struct guard *guard, const char *token,
+		  struct guard_times times);
 
 /* In COMMAND's process before exec: this is the group (or, where it has none
  * of its own, the process) to stop. Async-signal-safe. -1 with errno where that
@@ -92,5 +103,8 @@ void guard_check(struct guard *guard, pid_t command, bool own_group);
 /* After the goodbye: waits for its end, which is at once unless it is stopping
  * COMMAND's tree. True where it has. */
 bool guard_wait(struct guard *guard);
+
+/* There is nothing to guard: ends one that may have been made. */
+void guard_dismiss(struct guard *guard);
 
 #endif

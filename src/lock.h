@@ -57,6 +57,12 @@ enum vote {
 	VOTE_QUARANTINED, /* granted, but the server is up too short */
 };
 
+/* What is done once, while the lock is waited for. */
+struct meanwhile {
+	int (*act)(void *context); /* NULL: nothing; what it returns is lost */
+	void *context;
+};
+
 struct lock {
 	struct quorum *quorum;
 	struct argument key;
@@ -65,6 +71,7 @@ struct lock {
 	int64_t quarantine;                    /* ms; 0 for none */
 	int64_t room; /* ms of validity that its taker needs to begin with;
 		       * 0: nobody renews it */
+	struct meanwhile meanwhile;
 	enum kind kind;
 	int64_t permits;           /* KIND_PERMITS */
 	struct buffer description; /* owned */

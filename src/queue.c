@@ -280,6 +280,15 @@ static enum lock_result judge_end(const struct queue *queue,
 	return LOCK_ERROR;
 }
 
+static void use_the_time(struct lock *lock)
+{
+	struct meanwhile once = lock->meanwhile;
+
+	lock->meanwhile.act = NULL;
+	if (once.act != NULL)
+		once.act(once.context);
+}
+
 static enum lock_result wait_for_votes(struct queue *queue,
 				       struct deadline until,
 				       struct error *error)
@@ -314,6 +323,7 @@ static enum lock_result wait_for_votes(struct queue *queue,
 				wake = deadline_earlier(wake,
 							deadline_in(1000));
 		}
+		use_the_time(lock);
 		queue->requests.news = false;
 		if (quorum_idle(lock->quorum, wake, &judge) ==
 		    GATHER_INTERRUPTED)

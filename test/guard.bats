@@ -423,3 +423,50 @@ lose() {
 	expect 4
 	key_free 0
 }
+
+# waits_guarded: `run` waits for KEY, and $guard is its guard.
+waits_guarded() {
+	servers_start 1
+	take
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'queued 1 0 && [[ $(guard_of run) ]]'
+	guard=$(guard_of run)
+	is_guard "$guard"
+}
+
+@test "one who waits has its guard already, and it is the command's" {
+	local guard
+	waits_guarded
+	give_back
+	wait_until 'stamped $TMP/stamps 3'
+	[[ $(guard_of run) == "$guard" ]]
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "a guard that was killed while the key was waited for is replaced before the command starts" {
+	local guard
+	waits_guarded
+	kill -KILL "$guard"
+	wait_until "! is_guard $guard"
+	give_back
+	wait_until 'stamped $TMP/stamps 3'
+	[[ $(guard_of run) && $(guard_of run) != "$guard" ]]
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "one who has waited in vain leaves no guard, killed or not" {
+	local guard signal
+	for signal in TERM KILL; do
+		waits_guarded
+		kill "-$signal" "$(pid run)"
+		finish run
+		[[ $signal == KILL ]] || ! is_alive "$guard"
+		wait_until "! is_alive $guard"
+		rm -r "$TMP/stamps"
+	done
+}

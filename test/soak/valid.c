@@ -2,9 +2,9 @@
  * valid: until when redlock itself says that its lock is good, written to the
  * soak's log: LD_PRELOAD=valid.so SOAK_DIR=... SOAK_ID=... redlock
  *
- * run: what the guard goes by. All times come by its pipe, in messages of four
- * int64 of which the first is 1 and the last the end of the validity
- * (src/guard.c).
+ * run: what the guard goes by. All times come by its pipe, in messages that
+ * begin with four int64, of which the first is 1 and the last the end of the
+ * validity (src/guard.c).
  *
  * acquire: valid_ms in what it prints. Where SOAK_UNTIL names a file, this is
  * written there, too, for the section.
@@ -93,7 +93,7 @@ ssize_t read(int fd, void *data, size_t size)
 	struct sched_param first = {.sched_priority = 1};
 	int64_t message[4];
 
-	if (fd == 0 && size == sizeof(message) && got == (ssize_t)size &&
+	if (fd == 0 && size > sizeof(message) && got == (ssize_t)size &&
 	    is_guard()) {
 		memcpy(message, data, sizeof(message));
 		if (message[0] == MESSAGE_TIMES && !told)
