@@ -10,7 +10,8 @@
 #include "log.h"
 #include "script.h"
 
-#define LAST_ANSWERS 50 /* ms */
+#define LAST_ANSWERS 50                   /* ms */
+#define AFTERLIFE (7 * INT64_C(86400000)) /* ms */
 
 int64_t lock_drift(int64_t ttl)
 {
@@ -25,6 +26,7 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 		.key = {key, strlen(key)},
 		.ttl = ttl,
 		.quarantine = quarantine,
+		.afterlife = AFTERLIFE,
 	};
 	lock->record = script_record_name(lock->key);
 	lock->queue = script_name(lock->record, ":queue");

@@ -64,6 +64,7 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 	};
 	struct argument *next = arguments + 3;
 
+	buffer_print(&text, "local afterlife=%" PRId64 "\n", lock->afterlife);
 	for (const char **part = script.parts; *part != NULL; part++)
 		buffer_append(&text, *part, strlen(*part));
 	arguments[1] = (struct argument){text.data, text.length};

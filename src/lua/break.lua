@@ -26,7 +26,7 @@ if answer == 1 then
   end
   pcall(settle)
   try('hset', record, 'broken', token)
-  try('pexpire', record, 604800000)
+  try('pexpire', record, afterlife)
 end
 while #items > 60 do
   table.remove(items)

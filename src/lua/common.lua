@@ -1,6 +1,7 @@
 -- In front of every script: its arguments, the clock, and who holds KEY.
 -- KEYS: KEY, its record, its queue, its wishes
 -- ARGV: database, token, and what the script adds
+-- `afterlife` (ms, by which the record outlives the lock) is defined in front of it.
 local call, try = redis.call, redis.pcall
 local key, record, queue, wishes = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]

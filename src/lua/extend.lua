@@ -18,7 +18,7 @@ else
   end
   prolong(ttl)
 end
-try('pexpire', record, ttl + 604800000)
+try('pexpire', record, ttl + afterlife)
 local fence = try('hget', record, 'fence')
 return {1, type(fence) == 'string' and tonumber(fence) or 0, (describe(token)),
   kind == 'zset' and permits_of_key() or 0}

@@ -49,7 +49,7 @@ if held > 0 then
   else
     remove(token, hold)
   end
-  try('pexpire', record, linger + 604800000)
+  try('pexpire', record, linger + afterlife)
   if kind == 'hash' then
     local name = key:find('{', 1, true) and key or '{' .. key .. '}'
     try('publish', 'redisson_lock__channel:' .. name, '0')

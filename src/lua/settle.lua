@@ -73,7 +73,7 @@ local function grant(who, wish, lease)
   if not again or wish.kind ~= 'hash' then
     call('hset', record, 'holder:' .. who, text)
   end
-  call('pexpire', record, lease + 604800000)
+  call('pexpire', record, lease + afterlife)
   if wish.kind == 'string' then
     call('set', key, who, 'px', lease)
     return fence
