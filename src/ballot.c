@@ -104,10 +104,9 @@ bool ballot_is_complete(void *context)
 	return lock->alias || ballot_count(lock, VOTE_PENDING) == 0;
 }
 
-/* Two of the URLs are one server: a quorum of aliases is none. */
-static bool is_alias(struct lock *lock, size_t i)
+bool ballot_is_alias(struct lock *lock, size_t i)
 {
-	const struct server *servers = lock->quorum->servers;
+	struct server *servers = lock->quorum->servers;
 	size_t other = quorum_find_alias(lock->quorum, i);
 
 	if (other == i)
@@ -117,6 +116,8 @@ static bool is_alias(struct lock *lock, size_t i)
 	error_set(&lock->alias_error, EXIT_CONFIG,
 		  "%s and %s are one server: name each only once",
 		  servers[other].url.name, servers[i].url.name);
+	strlcpy(servers[i].why, lock->alias_error.text, sizeof(servers[i].why));
+	servers[i].why_code = EXIT_CONFIG;
 	return true;
 }
 
@@ -142,7 +143,7 @@ bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
 		log_step("%s: %s", server->url.name, server->why);
 		return false;
 	}
-	if (is_alias(lock, i))
+	if (ballot_is_alias(lock, i))
 		return false;
 	*answer = reply->value[0].number;
 	if (reply->count >= 1 && reply->value[0].text == NULL &&
@@ -211,24 +212,32 @@ static void classify(const struct lock *lock, struct error *error)
 	error->code = error->passing ? EXIT_UNREACHED : code;
 }
 
-static const char *remedy(const struct lock *lock, const struct error *error)
+static const char *remedy(const struct lock *lock, size_t i)
 {
-	const struct server *server = &lock->quorum->servers[0];
+	const struct server *server = &lock->quorum->servers[i];
 
-	if (lock->quorum->count > 1 || lock->vote[0] == VOTE_QUARANTINED)
+	if (lock->vote[i] == VOTE_QUARANTINED)
 		return "";
-	if (error->code == EXIT_REFUSED)
+	if (server->why_code == EXIT_REFUSED)
 		return ": see the server's ACL, and REDLOCK_PASSWORD";
-	if (error->code == EXIT_MISUSED &&
+	if (server->why_code == EXIT_MISUSED &&
 	    strncmp(server->why, "WRONGTYPE", 9) == 0)
 		return ": KEY, or the record beside it, is no lock of ours";
-	if (error->code != EXIT_UNREACHED || server->why_spoken)
+	if (server->why_code != EXIT_UNREACHED || server->why_spoken)
 		return "";
 	if (server_is_down(server) &&
 	    strcmp(server->url.name, "redis://127.0.0.1:6379") == 0)
 		return ": start a server there, name one with -S, or use -S "
 		       "local: for a private one";
 	return ": is it up, and is -S right?";
+}
+
+void ballot_explain_server(const struct lock *lock, size_t i,
+			   struct error *error)
+{
+	char text[160];
+
+	error_append(error, "%s%s", why_not(lock, i, text), remedy(lock, i));
 }
 
 void ballot_explain_failure(const struct lock *lock, struct error *error)
@@ -246,9 +255,8 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 	error_set(error, EXIT_UNREACHED, "%s", "");
 	classify(lock, error);
 	if (count == 1) {
-		error_append(error, "%s: %s%s",
-			     lock->quorum->servers[0].url.name,
-			     why_not(lock, 0, text), remedy(lock, error));
+		error_append(error, "%s: ", lock->quorum->servers[0].url.name);
+		ballot_explain_server(lock, 0, error);
 		return;
 	}
 	error_append(error,

@@ -51,6 +51,10 @@ bool ballot_is_complete(void *hearing);
 bool ballot_read(struct lock *lock, size_t server, const struct reply *reply,
 		 int64_t least, int64_t *answer);
 
+/* Whether another URL has turned out to be the same server: lock->alias then,
+ * and its vote is VOTE_FAILED. A quorum of aliases is none. */
+bool ballot_is_alias(struct lock *lock, size_t server);
+
 /* An answer of the wrong shape, behind the number. */
 void ballot_reject(struct lock *lock, size_t server);
 
@@ -60,6 +64,10 @@ void ballot_reject(struct lock *lock, size_t server);
  * are left could not make a quorum; else the error may pass.
  */
 void ballot_explain_failure(const struct lock *lock, struct error *error);
+
+/* Appends why one of them gave no vote, and what to do about it. */
+void ballot_explain_server(const struct lock *lock, size_t server,
+			   struct error *error);
 
 /* So many servers are lost to us that no quorum is left, for good. */
 bool ballot_is_hopeless(const struct lock *lock);

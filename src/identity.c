@@ -5,8 +5,7 @@
 
 #include "deadline.h"
 
-/* The value of "\nname:" in INFO's text, and its length. */
-static const char *find(const char *text, const char *name, size_t *length)
+const char *identity_find(const char *text, const char *name, size_t *length)
 {
 	const char *at = strstr(text, name);
 
@@ -25,8 +24,8 @@ int identity_read_info(struct identity *identity, const struct reply *reply)
 
 	if (text == NULL)
 		return -1;
-	run_id = find(text, "\nrun_id:", &length);
-	uptime = find(text, "\nuptime_in_seconds:", &digits);
+	run_id = identity_find(text, "\nrun_id:", &length);
+	uptime = identity_find(text, "\nuptime_in_seconds:", &digits);
 	if (run_id == NULL || length != sizeof(identity->run_id) - 1 ||
 	    uptime == NULL || digits < 1 || digits > 10)
 		return -1;

@@ -20,6 +20,9 @@ struct identity {
 /* Reads the answer to INFO server. -1 where it is none. */
 int identity_read_info(struct identity *identity, const struct reply *reply);
 
+/* The value of "\nname:" in an INFO's text, and its length; NULL for none. */
+const char *identity_find(const char *text, const char *name, size_t *length);
+
 /* Reads the answer to CONFIG GET append*. A refusal is no failure: then there
  * is no such file as far as we know. */
 void identity_read_config(struct identity *identity, const struct reply *reply);

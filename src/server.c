@@ -286,8 +286,7 @@ static int dispatch(struct server *server, const redisReply *from,
 	if (owed.kind != OWED_ASKED)
 		return greeted(server, owed.kind, &reply);
 	server->complained = false;
-	if (server->login_failed ||
-	    (server->identify && !server->identity.known))
+	if (server_is_barred(server))
 		reply.failure = server->why;
 	else if (reply.failure != NULL)
 		blame_refusal(server, reply_sort(reply.failure));

@@ -92,6 +92,14 @@ int server_ask_again(struct server *server);
 bool server_is_up(const struct server *server);
 bool server_is_down(const struct server *server);
 
+/* It refused the login, or has not said who it is: no answer of it counts, and
+ * why tells the cause until it is asked again. */
+static inline bool server_is_barred(const struct server *server)
+{
+	return server->login_failed ||
+	       (server->identify && !server->identity.known);
+}
+
 int server_fd(const struct server *server);
 short server_events(const struct server *server);
 struct deadline server_wake(const struct server *server);
