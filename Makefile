@@ -12,9 +12,9 @@ CLANG_TIDY = clang-tidy
 SANITIZE =
 BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 
-SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd_status.c cmd_list.c cmd_wait.c cmd_break.c cmd_json.c \
+SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd_status.c cmd_list.c cmd_wait.c cmd_break.c cmd_doctor.c cmd_json.c \
 	watchdog.c waiter.c queue.c requests.c message.c overdue.c child.c guard.c tree.c \
-	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c script.c \
+	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c doctor.c checkup.c script.c \
 	quorum.c linger.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
 	config.c arguments.c sources.c environment.c conffile.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c heap.c signals.c

@@ -280,7 +280,8 @@ int arguments_parse(struct settings *settings, const struct command *command,
 		return 0;
 	if (command->id == COMMAND_STATUS && check_keys(&reader) < 0)
 		return -1;
-	if (settings->key == NULL && command->id != COMMAND_LIST)
+	if (settings->key == NULL &&
+	    !(command->id & (COMMAND_LIST | COMMAND_DOCTOR)))
 		return refuse(&reader, "KEY is missing%s", "");
 	if (command->id == COMMAND_RUN && read_command(&reader, argv) < 0)
 		return -1;

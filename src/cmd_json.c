@@ -163,6 +163,67 @@ void json_listed(struct buffer *text, const struct listed *listed)
 	buffer_print(text, "}\n");
 }
 
+static void print_warnings(struct buffer *text, const struct buffer *warnings)
+{
+	const char *before = "\"warnings\":[";
+
+	for (size_t n = 0; n < warnings->length;
+	     n += strlen(warnings->data + n) + 1) {
+		buffer_print(text, "%s", before);
+		output_json(text, warnings->data + n,
+			    strlen(warnings->data + n));
+		before = ",";
+	}
+	buffer_print(text, "%s]", warnings->length > 0 ? "" : before);
+}
+
+static void print_checkup(struct buffer *text, const char *server,
+			  const struct checkup *at)
+{
+	static const char truth[][6] = {"null", "false", "true"};
+	const struct {
+		const char *name, *value;
+	} texts[] = {
+		{"server", server},         {"error", at->error.text},
+		{"version", at->version},   {"maxmemory_policy", at->policy},
+		{"appendfsync", at->fsync},
+	};
+
+	for (size_t n = 0; n < sizeof(texts) / sizeof(texts[0]); n++) {
+		buffer_print(text, n == 0 ? "{" : ",");
+		print_text(text, texts[n].name, or_null(texts[n].value));
+	}
+	buffer_print(text, ",\"appendonly\":%s,\"snapshots\":%s,",
+		     truth[at->appends + 1], truth[at->saves + 1]);
+	print_number(text, "uptime_ms", at->uptime, 0);
+	buffer_print(text, ",");
+	print_number(text, "round_trip_ms", at->trip, 0);
+	buffer_print(text, ",");
+	print_number(text, "clock_ms", at->ahead,
+		     at->trip < 0 ? INT64_MAX : -INT64_MAX);
+	buffer_print(text, ",");
+	print_warnings(text, &at->warnings);
+	buffer_print(text, "}");
+}
+
+void json_doctor(struct buffer *text, const struct doctor *doctor)
+{
+	const struct quorum *quorum = doctor->lock.quorum;
+
+	buffer_print(text, "{\"servers\":[");
+	for (size_t i = 0; i < quorum->count; i++) {
+		buffer_print(text, i > 0 ? "," : "");
+		print_checkup(text, quorum->servers[i].url.name,
+			      &doctor->at[i]);
+	}
+	buffer_print(text,
+		     "],\"would_grant\":%zu,\"needed\":%zu,\"quorum\":%s,",
+		     doctor_count(doctor), quorum_size(quorum),
+		     doctor->well ? "true" : "false");
+	print_warnings(text, &doctor->warnings);
+	buffer_print(text, "}\n");
+}
+
 void json_ending(struct buffer *text, const struct lock *lock,
 		 const struct ending *ending)
 {

@@ -1,10 +1,12 @@
 /*
- * What `status`, `list` and `run --status-fd` tell programs: one JSON object a
- * line. Texts that others wrote are made valid; what is not known is null.
+ * What `status`, `list`, `doctor` and `run --status-fd` tell programs: one JSON
+ * object a line. Texts that others wrote are made valid; what is not known is
+ * null.
  */
 #ifndef CMD_JSON_H
 #define CMD_JSON_H
 
+#include "doctor.h"
 #include "lock_look.h"
 
 /* state: what the view comes to. */
@@ -24,5 +26,7 @@ struct ending {
 
 void json_ending(struct buffer *text, const struct lock *lock,
 		 const struct ending *ending);
+
+void json_doctor(struct buffer *text, const struct doctor *doctor);
 
 #endif

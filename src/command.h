@@ -18,6 +18,7 @@ enum command_id {
 	COMMAND_STATUS = 1 << 5,
 	COMMAND_LIST = 1 << 6,
 	COMMAND_BREAK = 1 << 7,
+	COMMAND_DOCTOR = 1 << 8,
 };
 
 struct command {
@@ -40,5 +41,6 @@ int cmd_wait(struct settings *settings);
 int cmd_status(struct settings *settings);
 int cmd_list(struct settings *settings);
 int cmd_break(struct settings *settings);
+int cmd_doctor(struct settings *settings);
 
 #endif

@@ -20,8 +20,9 @@
 #define STATUS COMMAND_STATUS
 #define LIST COMMAND_LIST
 #define BREAK COMMAND_BREAK
+#define DOCTOR COMMAND_DOCTOR
 #define WAITING (TAKING | WAIT)
-#define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK)
+#define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK | DOCTOR)
 
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
 #define DAY INT64_C(86400000)
@@ -226,7 +227,7 @@ const struct option options[] = {
 	{0, "timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
 	 FIELD(timeout),
 	 "the longest that one round with the servers takes (1s)"},
-	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND, set_ttl,
+	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
 	 FIELD(ttl), "the lease (30s)"},
 	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_flag,
 	 FIELD(nonblock), "do not wait"},
@@ -252,8 +253,8 @@ const struct option options[] = {
 	 "no queue: try again, every DURATION (growing, to 128ms)"},
 	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries, 0,
 	 "give up after N attempts"},
-	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING, set_duration,
-	 FIELD(quarantine),
+	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING | DOCTOR,
+	 set_duration, FIELD(quarantine),
 	 "a server up for less has no vote (ttl, with 3 servers or more)"},
 	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_text, FIELD(label),
 	 "shown to those who find KEY held (the command line)"},
@@ -274,7 +275,7 @@ const struct option options[] = {
 	 .command_only = true},
 	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
 	 "for eval, or for programs", .command_only = true},
-	{0, "format", TAKES_VALUE, "json", STATUS | LIST, set_json, 0,
+	{0, "format", TAKES_VALUE, "json", STATUS | LIST | DOCTOR, set_json, 0,
 	 "for programs: one JSON object a line", .command_only = true},
 	{'y', "yes", TAKES_NOTHING, NULL, BREAK, set_flag, FIELD(yes),
 	 "do not ask", .command_only = true},

@@ -40,6 +40,9 @@ const struct command commands[] = {
 	 "wait until KEY is free, and take nothing", cmd_wait},
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",
 	 "take KEY away from whoever holds it", cmd_break},
+	{COMMAND_DOCTOR, "doctor", "doctor [OPTION ...] [KEY]",
+	 "try whether each server would grant a lock, and say what to improve",
+	 cmd_doctor},
 	{0, NULL, NULL, NULL, NULL},
 };
 

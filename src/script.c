@@ -187,6 +187,14 @@ void script_scan(struct lock *lock, size_t i, const char *cursor,
 		  (const char *[]){cursor, pattern}, 2);
 }
 
+void script_rights(struct lock *lock, size_t i)
+{
+	ask_about(lock, i, SCRIPT(rights_lua), false, NULL, 0,
+		  (const char *[]){lock->key.data, lock->record.data,
+				   lock->queue.data, lock->wishes.data},
+		  4);
+}
+
 void script_look(struct lock *lock, size_t i, const struct argument *pairs,
 		 size_t count)
 {

@@ -48,6 +48,9 @@ void script_break(struct lock *lock, size_t server, const char *mark);
 void script_scan(struct lock *lock, size_t server, const char *cursor,
 		 const char *pattern);
 
+/* What the server lets us do. */
+void script_rights(struct lock *lock, size_t server);
+
 #define LOOK_MOST 100
 
 /* Who holds each of up to LOOK_MOST: pairs are KEY and its record. */

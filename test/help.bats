@@ -6,7 +6,7 @@
 load helper
 load cli
 
-COMMANDS=(run acquire release extend status list wait break)
+COMMANDS=(run acquire release extend status list wait break doctor)
 MAN=$ROOT/man/redlock.1
 
 setup() {

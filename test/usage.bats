@@ -188,7 +188,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 			refuses 64 '-x, -s, -r and -P' "$command" $kinds "${tail[@]}"
 		done
 	done
-	for command in acquire release extend wait list status break; do
+	for command in acquire release extend wait list status break doctor; do
 		REDLOCK_TOKEN=token refuses 64 '-S and --set' "$command" -S "$NOWHERE" --set a key
 	done
 	refuses 64 '-S and --set' run --set a -S "$NOWHERE" "${RUN_TAIL[@]}"
@@ -216,6 +216,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		stauts status
 		lsit list
 		brake break
+		docter doctor
 		wiat wait
 		wat wait
 		Run run
@@ -260,7 +261,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		[[ ${words[0]} == run ]] && words+=("${RUN_TAIL[@]}")
 		[[ ${words[0]} == @(acquire|wait) ]] && words+=(key)
 		[[ ${words[0]} == @(release|extend) ]] && words+=(key token)
-		[[ ${words[0]} == @(status|list|break) ]] && words+=(key)
+		[[ ${words[0]} == @(status|list|break|doctor) ]] && words+=(key)
 		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"${words[1]}")" "${words[@]}"
 	done <<-'ROWS'
 		release -t=5
@@ -298,6 +299,10 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		list --label=a
 		break --format=json
 		break -E1
+		doctor -n
+		doctor -w1
+		doctor --poll
+		doctor -y
 		run --token=a
 		release -s
 		release -r
@@ -373,6 +378,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 KEY status key "$key"
 		refuses 64 KEY status -q "$key" token
 		refuses 64 KEY break -y "$key"
+		refuses 64 KEY doctor "$key"
 		refuses 64 PATTERN list "$key"
 		refuses 64 KEY wait "$key"
 	done
@@ -429,6 +435,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	refuses 64 other status key token -q other
 	refuses 64 other list key other
 	refuses 64 other break -y key other
+	refuses 64 other doctor key other
 	refuses 64 other wait key other
 	refuses 64 other help run other
 	no_row_failed
