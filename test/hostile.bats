@@ -32,6 +32,10 @@ matrix() {
 	matrix status
 }
 
+@test "doctor: whatever a server says, it is told in time what is wrong, and fit for a terminal" {
+	matrix doctor
+}
+
 @test "while COMMAND runs: hostile servers end it in time, a hostile minority does not" {
 	matrix held
 }

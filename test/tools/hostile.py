@@ -6,8 +6,9 @@ treatment: the bytes to answer instead (or Behind it), or a function of the
 connection, after which that ends.
 
 Stages: connect, login, name, info, config, acquire, queue (an acquire that
-waits), raise, extend, release, inspect, scan, look, break, subscribe,
-listening (once a subscription has been confirmed).
+waits), raise, extend, release, inspect, scan, look, break, rights, facts (INFO
+of everything), time, subscribe, listening (once a subscription has been
+confirmed).
 """
 
 import socket
@@ -91,16 +92,18 @@ class Behind(bytes):
 # --- the server ---------------------------------------------------------------
 
 # what only one of the scripts has, in the order of asking
-SCRIPTS = [(b"PERMITS KEY is held", "acquire"), (b"let_linger", "release"),
+SCRIPTS = [(b"NOPERM", "rights"), (b"PERMITS KEY is held", "acquire"), (b"let_linger", "release"),
            (b"waiters(tonumber(ARGV[4]))", "inspect"),
            (b"KEY is no lock: it stays", "break"), (b"'scan'", "scan"),
            (b"#KEYS", "look"), (b"hold~='-'", "extend")]
 NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
-         b"CONFIG": "config", b"SUBSCRIBE": "subscribe",
+         b"CONFIG": "config", b"TIME": "time", b"SUBSCRIBE": "subscribe",
          b"UNSUBSCRIBE": "unsubscribe"}
 
 
 def stage_of(words):
+    if words == [b"INFO"]:
+        return "facts"
     if words[0] != b"EVAL":
         return NAMES[words[0]]
     for text, stage in SCRIPTS:
@@ -110,6 +113,11 @@ def stage_of(words):
             return "queue" if stage == "acquire" and words[17] == b"1" \
                 else stage
     return "raise"
+
+
+FACTS = ("# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:99999\r\n"
+         "maxmemory:0\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n"
+         "role:master\r\ncluster_enabled:0\r\n")
 
 
 class Server:
@@ -198,6 +206,8 @@ class Server:
                 connection.sendall(array("message", channel, text))
 
     def honest(self, stage, words):
+        if stage == "queue" and b":doctor:" in words[3]:
+            return array(0, 9000, 100, self.holder, 0, 0, MARK[:16])
         if stage in ("acquire", "queue"):
             return self.grant(words)
         look = [] if stage != "look" or int(words[2]) == 0 else [
@@ -206,6 +216,9 @@ class Server:
             "info": lambda: bulk(
                 "# Server\r\nrun_id:%040d\r\nuptime_in_seconds:99999\r\n"
                 % self.number),
+            "facts": lambda: bulk(FACTS),
+            "time": lambda: array(*("%.6f" % time.time()).split(".")),
+            "rights": lambda: array(1, [], []),
             "config": lambda: array("appendonly", "no"),
             "subscribe": lambda: array("subscribe", words[1], 1),
             "unsubscribe": lambda: array("unsubscribe", "x", 0),

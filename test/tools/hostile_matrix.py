@@ -310,7 +310,8 @@ def verdict(number, case, directory):
     for attempt in "abcd":
         wrong = case.run("%s/%d%s" % (directory, number, attempt))
         # on a loaded machine an honest answer may be late, and so may a kill
-        late = case.status == 69 and b"no answer within" in case.err
+        late = case.status == 69 and \
+            b"no answer within" in case.err + case.out
         killed_late = STALLS[0] > 0.1 and "too long" in str(wrong)
         if not wrong or not (late or killed_late):
             break
@@ -471,6 +472,60 @@ def status():
                      prints=shown, passes=1, first=page)
 
 
+# what comes of them is advice: of these always, of these where they are refused
+ADVISING, OPTIONAL = ("subscribe", "listening"), ("facts", "time", "scan")
+RIGHTS = {
+    "rights that are no lists": array(1, 5, "x"),
+    "rights that are numbers": array(1, [5, 6], [7]),
+    "60 kB of rights": array(1, [], ["+" + "x" * 900] * 60),
+}
+DOCTOR = ["doctor", "--quarantine", "1ms", KEY]
+
+
+def is_said_where(case):
+    name = "redis://127.0.0.1:[0-9]+" if case.servers[0].get("tcp") \
+        else "unix:///.*0.sock"
+    for line in case.out.decode("latin-1").splitlines()[:-1]:
+        if not re.match("%s: (ok|error: |warning: )" % name, line):
+            yield "stdout: a line like %r" % line[:200]
+    if len(case.out) > 3000:
+        yield "stdout: %d bytes" % len(case.out)
+
+
+def doctor():
+    for stage in ("connect", "login", "name", "info", "config", "facts",
+                  "time", "rights", "acquire", "extend", "inspect", "look",
+                  "scan", "subscribe", "listening", "queue", "release"):
+        specific = RIGHTS if stage == "rights" else \
+            GRANTS if stage == "acquire" else ()
+        for count, (name, treat, status) in enumerate(at(stage, specific)):
+            wellformed = isinstance(treat, bytes) \
+                and not isinstance(treat, Behind)
+            advice = stage in ADVISING or wellformed and (
+                stage in OPTIONAL[:2] or stage == "scan" and status == 77
+                or name.startswith(("rights that", "60 kB")))
+            yield Case("doctor, %s: %s" % (stage, name), DOCTOR,
+                       [{"treatments": {stage: treat}, "tcp": count % 2 == 1}],
+                       0 if advice else status,
+                       finds=[] if advice or status == 0 else
+                       ["^redlock: 0 of 1 servers would grant a lock"],
+                       prints="[ -~\n]+\n", check=is_said_where,
+                       environment={"REDLOCK_PASSWORD": "secret"}
+                       if stage == "login" else {})
+            if count % 8 == 0 and stage != "login":
+                yield Case("doctor, JSON, %s: %s" % (stage, name),
+                           DOCTOR + ["--format", "json"],
+                           [{"treatments": {stage: treat}}],
+                           0 if advice else status, prints=".+",
+                           check=is_clean_json)
+    yield Case("doctor, what is missing is named", DOCTOR,
+               [{"treatments": {"rights": array(1, ["+\x1b[31m", "~\n"], [])}}],
+               77, prints=".*error: its user lacks \\+.*", check=is_said_where)
+    yield Case("doctor, a lock that is granted twice", DOCTOR,
+               [{"treatments": {"queue": array(1, 5)}}], 69,
+               prints=".*error: it grants a lock that is held.*")
+
+
 # --- while COMMAND runs -------------------------------------------------------
 
 TTL = 3.0
@@ -602,7 +657,7 @@ def quorum():
 
 GROUPS = {"run": run, "acquire": acquire, "waiting": waiting,
           "by_hand": by_hand, "status": status, "held": held, "shown": shown,
-          "quorum": quorum}
+          "quorum": quorum, "doctor": doctor}
 
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))
