@@ -15,7 +15,7 @@ BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd_status.c cmd_list.c cmd_wait.c cmd_break.c cmd_doctor.c cmd_json.c \
 	watchdog.c waiter.c queue.c requests.c message.c overdue.c child.c guard.c tree.c \
 	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c doctor.c checkup.c script.c \
-	quorum.c linger.c mailbox.c server.c reply.c identity.c stream.c resolve.c local.c \
+	quorum.c linger.c mailbox.c server.c reply.c identity.c stream.c tls_load.c resolve.c local.c \
 	config.c arguments.c sources.c environment.c conffile.c options.c suggest.c url.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c heap.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
@@ -49,9 +49,20 @@ LIBRARIES = $(shell $(PKG_CONFIG) --libs hiredis) -lc $(LIBBSD)
 Q = $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$(@:$(BUILD)/%=%)")
 
-all: $(BUILD)/redlock
+# OpenSSL stays out of the program: only rediss:// opens it
+MODULE = $(BUILD)/redlock-tls.so
+TLS_OBJECTS = $(BUILD)/tls.o $(BUILD)/tls_context.o
 
-$(BUILD)/redlock.o: ALL_CFLAGS += -DVERSION='"$(VERSION)"'
+all: $(BUILD)/redlock $(MODULE)
+
+$(BUILD)/redlock.o $(BUILD)/tls_load.o $(TLS_OBJECTS): \
+	ALL_CFLAGS += -DVERSION='"$(VERSION)"' -DBINDIR='"$(PREFIX)/bin"'
+$(TLS_OBJECTS): ALL_CFLAGS += -fPIC -fvisibility=hidden
+
+$(MODULE): $(TLS_OBJECTS)
+	$(call say,LINK)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(filter-out -pie %.o,$(ALL_LDFLAGS)) \
+		-o $@ $^ $(shell $(PKG_CONFIG) --libs openssl)
 
 $(BUILD)/redlock: $(OBJECTS)
 	$(call say,LINK)
@@ -116,12 +127,12 @@ $(BUILD)/mutant/%/build/redlock: test/mutants/%.patch $(BUILD)/redlock
 	$(Q)cp -a Makefile src $(BUILD)/mutant/$*
 	$(Q)cp -a $(OBJECTS) $(OBJECTS:.o=.d) $(BUILD)/scripts.h $(@D)
 	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
-	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build
+	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build build/redlock
 
 $(BUILD) $(BUILD)/test:
 	$(Q)mkdir -p $@
 
-tests: $(BUILD)/redlock $(TOOLS) $(UNITS)
+tests: all $(TOOLS) $(UNITS)
 
 check: tests
 	$(Q)REDLOCK=$(CURDIR)/$(BUILD)/redlock BUILD=$(CURDIR)/$(BUILD) \
@@ -232,13 +243,15 @@ lint: tests
 	$(Q)CLANG_FORMAT=$(CLANG_FORMAT) CLANG_TIDY=$(CLANG_TIDY) \
 		FLAGS='$(ALL_CFLAGS)' scripts/lint
 
-install: $(BUILD)/redlock
+install: all
 	install -d $(DESTDIR)$(PREFIX)/bin \
+		$(DESTDIR)$(PREFIX)/lib/redlock \
 		$(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man5 \
 		$(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(BUILD)/redlock $(DESTDIR)$(PREFIX)/bin/redlock
+	install -m 644 $(MODULE) $(DESTDIR)$(PREFIX)/lib/redlock
 	install -m 644 man/redlock.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/redlock.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 man/redlock-protocol.7 $(DESTDIR)$(PREFIX)/share/man/man7
@@ -252,4 +265,4 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY: $(FUZZ_OBJECTS)
 
--include $(OBJECTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(TLS_OBJECTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)

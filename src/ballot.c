@@ -219,7 +219,9 @@ static const char *remedy(const struct lock *lock, size_t i)
 	if (lock->vote[i] == VOTE_QUARANTINED)
 		return "";
 	if (server->why_code == EXIT_REFUSED)
-		return ": see the server's ACL, and REDLOCK_PASSWORD";
+		return server->why_spoken
+			       ? ": see the server's ACL, and REDLOCK_PASSWORD"
+			       : "";
 	if (server->why_code == EXIT_MISUSED &&
 	    strncmp(server->why, "WRONGTYPE", 9) == 0)
 		return ": KEY, or the record beside it, is no lock of ours";

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "local.h"
 #include "options.h"
+#include "tls_load.h"
 
 #define DEFAULT_SERVER "redis://127.0.0.1:6379"
 #define DEFAULT_TTL 30000
@@ -209,6 +210,31 @@ static int blame_files(const struct settings *settings, struct error *error)
 	return -1;
 }
 
+static bool has_tls(const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->server_count; i++)
+		if (settings->servers[i].tls)
+			return true;
+	return false;
+}
+
+/* One who asks for TLS is not to be left without it. */
+static int check_tls(const struct settings *settings, struct error *error)
+{
+	for (size_t i = 0; i < option_count && !has_tls(settings); i++) {
+		const struct option *option = &options[i];
+
+		if (!option->for_tls ||
+		    !(settings->by_command & options_bit(option)))
+			continue;
+		error_set(error, EXIT_USAGE,
+			  "--%s is for rediss:// servers, and there is none",
+			  option->name);
+		return -1;
+	}
+	return 0;
+}
+
 static int check(const struct settings *settings, struct error *error)
 {
 	const char *wrong = NULL;
@@ -227,6 +253,12 @@ static int check(const struct settings *settings, struct error *error)
 			"token each time";
 	else if (settings->quiet && settings->verbose)
 		wrong = "-q and -v: it is one or the other";
+	else if (settings->tls.insecure && settings->tls.cacert != NULL)
+		wrong = "--insecure trusts everybody: it cannot go with "
+			"--cacert";
+	else if ((settings->tls.cert != NULL) !=
+		 (settings->tls.key_file != NULL))
+		wrong = "--cert and --key-file: it takes both";
 	else if (settings->max_hold > 0 &&
 		 settings->min_hold > settings->max_hold)
 		wrong = "--min-hold is longer than --max-hold";
@@ -244,7 +276,7 @@ int config_finish(struct settings *settings, struct error *error)
 	    config_add_servers(settings, standard, error) < 0)
 		return -1;
 	hand_out_password(settings);
-	if (check_logins(settings, error) < 0)
+	if (check_logins(settings, error) < 0 || check_tls(settings, error) < 0)
 		return -1;
 	fill_defaults(settings);
 	return check(settings, error);
@@ -278,6 +310,8 @@ int64_t config_room(const struct settings *settings)
 int config_quorum(struct settings *settings, struct quorum *quorum,
 		  struct error *error)
 {
+	if (has_tls(settings) && tls_load(&settings->tls, error) < 0)
+		return -1;
 	for (size_t i = 0; i < settings->server_count; i++)
 		if (settings->servers[i].kind == URL_LOCAL &&
 		    local_resolve(&settings->servers[i],

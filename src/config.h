@@ -14,6 +14,7 @@
 #include "log.h"
 #include "lock.h"
 #include "quorum.h"
+#include "tls.h"
 #include "waiter.h"
 
 #define UNSET INT64_C(-1)
@@ -29,8 +30,9 @@ struct config_file {
 };
 
 struct settings {
-	uint64_t given;   /* options that something has set: options_bit */
-	uint64_t by_file; /* those that a file has set */
+	uint64_t given;      /* options that something has set: options_bit */
+	uint64_t by_file;    /* those that a file has set */
+	uint64_t by_command; /* those of the command line */
 	struct config_file files[CONFIG_FILES]; /* a path NULL: no more */
 	const char *config, *set;               /* --config, --set */
 	char *password; /* owned; for servers whose URL has none */
@@ -38,6 +40,7 @@ struct settings {
 	size_t server_count;
 	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
 	int64_t min_hold, max_hold;                   /* ms, 0: none */
+	struct tls_settings tls;
 	struct patience patience;
 	enum kind kind;
 	int64_t permits;   /* UNSET */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "heap.h"
+#include "options.h"
 
 #define PASSWORD_LONGEST 4096
 
@@ -88,8 +89,33 @@ static int password_from_environment(struct settings *settings,
 	return settings->password == NULL ? -1 : 0;
 }
 
+static void tls_from_environment(struct settings *settings)
+{
+	static const struct {
+		const char *variable, *option;
+	} pairs[] = {
+		{"REDLOCK_CACERT", "cacert"},
+		{"REDLOCK_CERT", "cert"},
+		{"REDLOCK_KEY_FILE", "key-file"},
+		{"REDLOCK_SNI", "sni"},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		const struct option *option = options_find(
+			pairs[i].option, strlen(pairs[i].option), ~0U);
+		char *value = getenv(pairs[i].variable);
+		bool overruled = settings->tls.insecure &&
+				 strcmp(option->name, "cacert") == 0;
+
+		if (value != NULL && *value != '\0' && !overruled &&
+		    !(settings->given & options_bit(option)))
+			options_set(settings, option, value);
+	}
+}
+
 int environment_read(struct settings *settings, struct error *error)
 {
+	tls_from_environment(settings);
 	return servers_from_environment(settings, error) < 0 ||
 			       password_from_environment(settings, error) < 0
 		       ? -1

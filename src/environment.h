@@ -1,13 +1,15 @@
 /*
  * What the environment says of the settings: REDLOCK_SERVERS,
- * REDLOCK_PASSWORD and REDLOCK_PASSWORD_FILE.
+ * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CERT,
+ * REDLOCK_KEY_FILE and REDLOCK_SNI. What takes away protection (--insecure)
+ * has no variable: it should be seen where it is done.
  */
 #ifndef ENVIRONMENT_H
 #define ENVIRONMENT_H
 
 #include "config.h"
 
-/* Servers and password, each where nothing has said it yet. 0, or -1 with
+/* Each where nothing has said it yet. 0, or -1 with
  * *error (EXIT_CONFIG), which names the variable. */
 int environment_read(struct settings *settings, struct error *error);
 

@@ -25,7 +25,7 @@ enum exit_code {
 	EXIT_SYSTEM = 71, /* the operating system refused something */
 	EXIT_BUSY = 75,
 	EXIT_LOST = 76,
-	EXIT_REFUSED = 77, /* login, permission */
+	EXIT_REFUSED = 77, /* login, permission, certificate */
 	EXIT_CONFIG = 78,
 	EXIT_OVERDUE = 124, /* stopped after --max-hold; as timeout(1) says */
 	EXIT_NOT_EXECUTABLE = 126,

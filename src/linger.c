@@ -36,20 +36,25 @@ void linger(struct quorum *quorum)
 	pid_t pid;
 
 	quorum_drain(quorum, deadline_in(0));
-	if (!quorum_owes_sticky(quorum))
+	if (!quorum_may_lose(quorum))
 		return;
 	signals_block_all(&before);
 	pid = fork();
+	if (pid != 0)
+		signals_unblock(&before);
+	if (pid > 0) {
+		quorum_leave(quorum);
+		return;
+	}
 	if (pid == 0) {
 		setsid();
 		keep_connections_only(quorum);
 		deadline_after_fork();
-	} else {
-		signals_unblock(&before);
 	}
 	/* where it cannot be left to another it is done here */
-	if (pid <= 0)
-		quorum_drain(quorum, deadline_in(LINGER_TIME));
-	if (pid == 0)
+	quorum_drain(quorum, deadline_in(LINGER_TIME));
+	if (pid == 0) {
+		quorum_release(quorum);
 		_exit(0);
+	}
 }

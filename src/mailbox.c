@@ -52,6 +52,14 @@ static void shut(struct mailbox *mailbox, size_t i)
 	mailbox->listener->failed(mailbox->listener->context, i);
 }
 
+static void give_up(struct mailbox *mailbox, size_t i)
+{
+	mailbox->ear[i].state = EAR_REFUSED;
+	mailbox->ear[i].failures++;
+	server_cut(&mailbox->ears[i]);
+	mailbox->listener->failed(mailbox->listener->context, i);
+}
+
 static void ask(struct mailbox *mailbox, size_t i)
 {
 	static const struct argument unsubscribe = {"UNSUBSCRIBE", 11};
@@ -134,10 +142,7 @@ static void got(void *context, struct server *ear, uint64_t ticket,
 	} else if (ear->why_passing) {
 		shut(mailbox, i);
 	} else {
-		mailbox->ear[i].state = EAR_REFUSED;
-		mailbox->ear[i].failures++;
-		server_cut(ear);
-		mailbox->listener->failed(mailbox->listener->context, i);
+		give_up(mailbox, i);
 	}
 }
 
@@ -188,7 +193,11 @@ size_t mailbox_prepare(struct mailbox *mailbox, struct pollfd *polled,
 
 void mailbox_pump(struct mailbox *mailbox, const struct pollfd *polled)
 {
-	/* one that fails here is down, which mailbox_prepare finds */
+	/* one that fails here is down, which mailbox_prepare finds; but one whom
+	 * TLS refuses, or who refuses us, is not to be asked again */
 	for (size_t i = 0; i < mailbox->count; i++)
-		server_pump(&mailbox->ears[i], polled[i].revents, got, mailbox);
+		if (server_pump(&mailbox->ears[i], polled[i].revents, got,
+				mailbox) < 0 &&
+		    mailbox->ears[i].stream.failure.refused)
+			give_up(mailbox, i);
 }

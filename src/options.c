@@ -84,6 +84,20 @@ static const char *set_text(struct settings *settings, void *field, char *value)
 	return *value == '\0' ? "a text" : NULL;
 }
 
+/* OpenSSL takes an empty name, and one that begins with a dot, for many. */
+static const char *set_host(struct settings *settings, void *field, char *value)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789.:_-";
+	size_t length = strspn(value, letters);
+
+	if (length == 0 || length > 253 || value[length] != '\0' ||
+	    value[0] == '.')
+		return "the name or the address of a host";
+	return set_text(settings, field, value);
+}
+
 /* Plain digits, up to most: no sign, no blank. */
 static int parse_number(const char *value, long most, long *number)
 {
@@ -227,6 +241,18 @@ const struct option options[] = {
 	{0, "timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
 	 FIELD(timeout),
 	 "the longest that one round with the servers takes (1s)"},
+	{0, "cacert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cacert),
+	 "rediss: trust who is certified by these (the system's)",
+	 .for_tls = true},
+	{0, "cert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cert),
+	 "rediss: our own certificate", .for_tls = true},
+	{0, "key-file", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.key_file),
+	 "rediss: the private key of --cert", .for_tls = true},
+	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
+	 "rediss: the name that servers are certified for (URL's host)",
+	 .for_tls = true},
+	{0, "insecure", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(tls.insecure),
+	 "rediss: talk to whoever answers, unverified", .for_tls = true},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
 	 FIELD(ttl), "the lease (30s)"},
 	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_flag,
@@ -320,10 +346,9 @@ uint64_t options_bit(const struct option *option)
 uint64_t options_opposites(const struct option *option)
 {
 	static const char *const pairs[][2] = {
-		{"nonblock", "wait"},
-		{"nonblock", "poll"},
-		{"nonblock", "tries"},
-		{"quiet", "verbose"},
+		{"nonblock", "wait"},   {"nonblock", "poll"},
+		{"nonblock", "tries"},  {"quiet", "verbose"},
+		{"insecure", "cacert"},
 	};
 	uint64_t bits = 0;
 

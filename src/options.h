@@ -28,6 +28,7 @@ struct option {
 	size_t field; /* in struct settings */
 	const char *help;
 	bool repeats;
+	bool for_tls; /* refused on a command line without a rediss:// server */
 	bool command_only; /* refused in a file: it says what a command does
 			      and answers, or chooses the file */
 };

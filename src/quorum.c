@@ -246,11 +246,19 @@ bool quorum_is_idle(const struct quorum *quorum)
 	return true;
 }
 
-bool quorum_owes_sticky(const struct quorum *quorum)
+/* Over TLS a server reads request by request, and none behind one that it could
+ * not answer any more; and it may be greeted still when others have answered. */
+static bool may_lose(const struct server *server)
+{
+	if (server->url.tls)
+		return !server_is_down(server) && server->owed_count > 0;
+	return server_is_up(server) && server_owes_sticky(server);
+}
+
+bool quorum_may_lose(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		if (server_is_up(&quorum->servers[i]) &&
-		    server_owes_sticky(&quorum->servers[i]))
+		if (may_lose(&quorum->servers[i]))
 			return true;
 	return false;
 }
@@ -260,11 +268,17 @@ void quorum_drain(struct quorum *quorum, struct deadline until)
 	struct round round = {quorum, NULL};
 
 	quorum->interrupt = -1;
-	while (quorum_owes_sticky(quorum)) {
+	while (quorum_may_lose(quorum)) {
 		step(&round, until);
 		if (deadline_passed(until))
 			break;
 	}
+}
+
+void quorum_leave(struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		stream_leave(&quorum->servers[i].stream);
 }
 
 void quorum_renew_silent(struct quorum *quorum)

@@ -96,11 +96,16 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 /* Whether there is nothing for quorum_idle to do. */
 bool quorum_is_idle(const struct quorum *quorum);
 
-/* Whether the answer to a sticky request is still to come (linger.h). */
-bool quorum_owes_sticky(const struct quorum *quorum);
+/* Whether what was sent may be lost with the connection it was sent on, should
+ * that be closed now (linger.h): where the answer to a sticky request is still to
+ * come, and over TLS any. */
+bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those, until the deadline: at least what has come is read. */
 void quorum_drain(struct quorum *quorum, struct deadline until);
+
+/* Another process goes on with the connections: they are ours no more. */
+void quorum_leave(struct quorum *quorum);
 
 /* Cuts the connection of one that has not answered, and what was sent with it:
  * for one that is known to answer on another connection. */

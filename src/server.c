@@ -11,7 +11,7 @@
 #include "duration.h"
 #include "heap.h"
 
-#define READ_SIZE 16384
+#define READ_SIZE TLS_RECORD
 #define SHOWN_LONGEST 160 /* bytes of a server's error text */
 
 static int blame(struct server *server, int code, bool passing,
@@ -42,10 +42,13 @@ static void disconnect(struct server *server)
 	server->login_failed = server->complained = false;
 }
 
-static int fail(struct server *server, bool passing, const char *what)
+static int fail(struct server *server, const char *what)
 {
+	bool refused = server->stream.failure.refused;
+
 	disconnect(server);
-	return blame(server, EXIT_UNREACHED, passing, "%s", what);
+	return blame(server, refused ? EXIT_REFUSED : EXIT_UNREACHED, !refused,
+		     "%s", what);
 }
 
 void server_init(struct server *server, struct url *url, bool identify)
@@ -132,7 +135,7 @@ static int connect_start(struct server *server)
 	server->reader = reply_reader_new(server->wide);
 	greet_server(server);
 	why = stream_open(&server->stream, &server->url);
-	return why != NULL ? fail(server, true, why) : 0;
+	return why != NULL ? fail(server, why) : 0;
 }
 
 static int flush_output(struct server *server)
@@ -149,7 +152,7 @@ static int flush_output(struct server *server)
 		if (sent < 0 && errno == EPIPE)
 			break; /* what it said before it hung up comes first */
 		if (sent < 0)
-			return fail(server, true, strerror(errno));
+			return fail(server, stream_why(&server->stream));
 		server->sent += (size_t)sent;
 	}
 	output->length = server->sent = 0;
@@ -159,7 +162,7 @@ static int flush_output(struct server *server)
 static int queue_last(struct server *server)
 {
 	if (server->owed_count > OWED_MAX - 8)
-		return fail(server, true, "it has stopped answering");
+		return fail(server, "it has stopped answering");
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
 	buffer_append(&server->output, server->last.data, server->last.length);
@@ -223,6 +226,7 @@ void server_blame_silence(struct server *server, int64_t waited_ms)
 		[STREAM_RESOLVING] = "its name is not resolved",
 		[STREAM_CONNECTING] = "no connection",
 		[STREAM_PAUSING] = "its backlog of connections is full",
+		[STREAM_HANDSHAKE] = "no TLS handshake (is it redis://?)",
 		[STREAM_UP] = "no answer",
 	};
 	char text[DURATION_TEXT];
@@ -257,7 +261,7 @@ static int greeted(struct server *server, enum owed_kind kind,
 		server->login_failed = true;
 	} else if (kind == OWED_INFO && !refused &&
 		   identity_read_info(&server->identity, reply) < 0) {
-		return fail(server, true, "its INFO cannot be read");
+		return fail(server, "its INFO cannot be read");
 	}
 	return 0;
 }
@@ -302,7 +306,7 @@ static int fail_protocol(struct server *server)
 	snprintf(text, sizeof(text), "not what a Redis server says: %s",
 		 server->reader->err == REDIS_ERR_OOM ? "a reply too large"
 						      : server->reader->errstr);
-	return fail(server, true, text);
+	return fail(server, text);
 }
 
 static int parse(struct server *server, server_reply *callback, void *context)
@@ -323,7 +327,7 @@ static int parse(struct server *server, server_reply *callback, void *context)
 			return -1;
 	}
 	if (server->unparsed > reply_longest(server->wide))
-		return fail(server, true, "a reply too large");
+		return fail(server, "a reply too large");
 	return 0;
 }
 
@@ -340,9 +344,9 @@ static int receive(struct server *server, server_reply *callback, void *context)
 		return -1;
 	}
 	if (got < 0)
-		return fail(server, true, strerror(errno));
+		return fail(server, stream_why(&server->stream));
 	if (got == 0)
-		return fail(server, true,
+		return fail(server,
 			    server->unparsed > 0
 				    ? "it hung up in the middle of a reply"
 				    : "it hung up");
@@ -359,9 +363,8 @@ int server_fd(const struct server *server)
 
 short server_events(const struct server *server)
 {
-	if (server_is_up(server) && server->sent < server->output.length)
-		return POLLIN | POLLOUT;
-	return stream_events(&server->stream);
+	return stream_events(&server->stream,
+			     server->sent < server->output.length);
 }
 
 struct deadline server_wake(const struct server *server)
@@ -386,9 +389,8 @@ int server_pump(struct server *server, short revents, server_reply *reply,
 		const char *why = stream_step(&server->stream, revents);
 
 		if (why != NULL)
-			return fail(server, true, why);
-	} else if ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
-		   receive(server, reply, context) < 0) {
+			return fail(server, why);
+	} else if (revents != 0 && receive(server, reply, context) < 0) {
 		return -1;
 	}
 	return server_is_up(server) ? flush_output(server) : 0;

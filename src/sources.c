@@ -354,6 +354,7 @@ int sources_read(struct settings *settings, const struct command *command,
 		.settings = settings, .command = command, .error = error};
 	int result;
 
+	settings->by_command = settings->given;
 	if (settings->set != NULL && settings->server_count > 0) {
 		error_set(error, EXIT_USAGE,
 			  "-S and --set: it is one or the other");

@@ -3,7 +3,7 @@
  *
  *	1. the command line (arguments.h)
  *	2. section [NAME] of --set NAME, of the user's file, then the system's
- *	3. the environment: REDLOCK_SERVERS, REDLOCK_PASSWORD, _FILE
+ *	3. the environment (environment.h)
  *	4. what stands before the sections in the user's file
  *	5. the same of the system's
  *

@@ -7,6 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tls_load.h"
+
 #define ADDRESS_TIME 250 /* ms for an address while others are left */
 #define BACKLOG_PAUSE 5  /* ms */
 
@@ -19,10 +21,18 @@ void stream_init(struct stream *stream)
 	*stream = (struct stream){.fd = -1};
 }
 
+static void end_tls(struct stream *stream, bool goodbye)
+{
+	if (stream->tls != NULL)
+		tls_module()->close(stream->tls, goodbye);
+	stream->tls = NULL;
+}
+
 void stream_close(struct stream *stream)
 {
 	if (stream->lookup != NULL)
 		resolve_abandon(stream->lookup);
+	end_tls(stream, true);
 	if (stream->fd >= 0)
 		close(stream->fd);
 	stream->lookup = NULL;
@@ -65,10 +75,17 @@ static int connect_socket(const struct address *address)
 	return -1;
 }
 
+void stream_leave(struct stream *stream)
+{
+	end_tls(stream, false);
+	stream_close(stream);
+}
+
 void stream_reset(struct stream *stream)
 {
 	struct linger none = {.l_onoff = 1};
 
+	end_tls(stream, false);
 	if (stream->fd >= 0)
 		setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &none,
 			   sizeof(none));
@@ -123,6 +140,8 @@ static const char *connect_next(struct stream *stream)
 const char *stream_open(struct stream *stream, const struct url *url)
 {
 	stream_close(stream);
+	stream->failure = (struct tls_failure){0};
+	stream->tls_host = url->tls ? url->host : NULL;
 	stream->address = 0;
 	if (url->kind != URL_TCP) {
 		unix_address(&stream->addresses.list[0], url->path);
@@ -144,6 +163,27 @@ static bool is_last_address(const struct stream *stream)
 	return stream->address + 1 >= stream->addresses.count;
 }
 
+static const char *shake_hands(struct stream *stream)
+{
+	int done = tls_module()->handshake(stream->tls);
+
+	if (done < 0)
+		return fail(stream, stream->failure.text);
+	if (done > 0)
+		stream->state = STREAM_UP;
+	return NULL;
+}
+
+static const char *start_tls(struct stream *stream)
+{
+	stream->tls = tls_module()->open(stream->fd, stream->tls_host,
+					 &stream->failure);
+	if (stream->tls == NULL)
+		return fail(stream, stream->failure.text);
+	stream->state = STREAM_HANDSHAKE;
+	return shake_hands(stream);
+}
+
 /* Connected, failed, or (revents is 0) it has had its time. */
 static const char *connected(struct stream *stream, short revents)
 {
@@ -157,7 +197,7 @@ static const char *connected(struct stream *stream, short revents)
 		stream->state = STREAM_UP;
 		if (stream->keep_alive)
 			keep_alive(stream->fd);
-		return NULL;
+		return stream->tls_host != NULL ? start_tls(stream) : NULL;
 	}
 	if (is_last_address(stream))
 		return fail(stream, strerror(cause));
@@ -182,6 +222,8 @@ const char *stream_step(struct stream *stream, short revents)
 		return resolved(stream);
 	if (stream->state == STREAM_CONNECTING && (revents != 0 || due))
 		return connected(stream, revents);
+	if (stream->state == STREAM_HANDSHAKE && revents != 0)
+		return shake_hands(stream);
 	if (stream->state == STREAM_PAUSING && due)
 		return connect_next(stream);
 	return NULL;
@@ -193,8 +235,12 @@ int stream_fd(const struct stream *stream)
 						 : stream->fd;
 }
 
-short stream_events(const struct stream *stream)
+short stream_events(const struct stream *stream, bool output)
 {
+	if (stream->tls != NULL)
+		return tls_module()->events(stream->tls, output);
+	if (stream->state == STREAM_UP)
+		return output ? POLLIN | POLLOUT : POLLIN;
 	return stream->state == STREAM_CONNECTING ? POLLOUT : POLLIN;
 }
 
@@ -211,6 +257,8 @@ ssize_t stream_receive(struct stream *stream, void *data, size_t size)
 {
 	ssize_t got;
 
+	if (stream->tls != NULL)
+		return tls_module()->read(stream->tls, data, size);
 	do
 		got = recv(stream->fd, data, size, 0);
 	while (got < 0 && errno == EINTR);
@@ -221,10 +269,18 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size)
 {
 	ssize_t sent;
 
+	if (stream->tls != NULL)
+		return tls_module()->write(stream->tls, data, size);
 	do
 		sent = send(stream->fd, data, size, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	return sent;
+}
+
+const char *stream_why(const struct stream *stream)
+{
+	return stream->failure.text[0] != '\0' ? stream->failure.text
+					       : strerror(errno);
 }
 
 bool stream_is_listening(const char *path)

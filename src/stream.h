@@ -1,7 +1,8 @@
 /*
- * A stream of bytes to a server: from its URL through name, addresses and
- * connecting to an open socket. Nothing blocks; sockets are close-on-exec from
- * birth and never raise SIGPIPE.
+ * A stream of bytes to a server: from its URL through name, addresses,
+ * connecting and (rediss://) the TLS handshake to one that is up. Nothing
+ * blocks; sockets are close-on-exec from birth and never raise SIGPIPE. For
+ * rediss:// tls_load comes before all else.
  *
  *	stream_open(&stream, &url)
  *	... poll stream_fd for stream_events, until stream_wake ...
@@ -21,6 +22,7 @@
 
 #include "deadline.h"
 #include "resolve.h"
+#include "tls.h"
 #include "url.h"
 
 enum stream_state {
@@ -28,6 +30,7 @@ enum stream_state {
 	STREAM_RESOLVING,
 	STREAM_CONNECTING,
 	STREAM_PAUSING, /* a Unix socket's backlog is full: again soon */
+	STREAM_HANDSHAKE,
 	STREAM_UP,
 };
 
@@ -40,6 +43,9 @@ struct stream {
 	struct addresses addresses;
 	size_t address; /* the one that is being tried */
 	struct deadline retry;
+	const char *tls_host; /* the URL's, whom TLS is to prove; or NULL */
+	struct tls *tls;
+	struct tls_failure failure; /* of the last connection */
 };
 
 void stream_init(struct stream *stream);
@@ -48,17 +54,27 @@ void stream_close(struct stream *stream);
 /* What was not sent yet never is, nor by the kernel: stream_close follows. */
 void stream_reset(struct stream *stream);
 
-/* NULL, or why it failed (static text); then it is DOWN. */
+/* Closes it here, and says nothing to the server: another process has it, too. */
+void stream_leave(struct stream *stream);
+
+/* NULL, or why it failed, which lives until it is opened again; then it is
+ * DOWN. The URL must outlive the connection. */
 const char *stream_open(struct stream *stream, const struct url *url);
 const char *stream_step(struct stream *stream, short revents);
 
 int stream_fd(const struct stream *stream);
-short stream_events(const struct stream *stream);
+
+/* output: there is something to send once it is UP. */
+short stream_events(const struct stream *stream, bool output);
 struct deadline stream_wake(const struct stream *stream);
 
-/* As recv(2) and send(2); -1 with EAGAIN where it would block. */
+/* As recv(2), with size at least TLS_RECORD, and send(2); -1 with EAGAIN where
+ * it would block. Both are to be tried when poll(2) says anything. */
 ssize_t stream_receive(struct stream *stream, void *data, size_t size);
 ssize_t stream_send(struct stream *stream, const void *data, size_t size);
+
+/* Why one of them has just failed. */
+const char *stream_why(const struct stream *stream);
 
 /* Whether somebody listens on a Unix socket, if only with a full backlog. */
 bool stream_is_listening(const char *path);

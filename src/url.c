@@ -271,7 +271,8 @@ static char *make_name(const struct url *url)
 
 	switch (url->kind) {
 	case URL_TCP:
-		buffer_print(&name, "redis://%s%s%s:%u", v6 ? "[" : "",
+		buffer_print(&name, "%s://%s%s%s:%u",
+			     url->tls ? "rediss" : "redis", v6 ? "[" : "",
 			     url->host, v6 ? "]" : "", url->port);
 		if (url->db != 0)
 			buffer_print(&name, "/%u", url->db);
@@ -292,13 +293,18 @@ static const char *parse_copy(struct url *url, char *copy)
 {
 	if (strncmp(copy, "redis://", 8) == 0)
 		return parse_tcp(url, copy + 8);
+	if (strncmp(copy, "rediss://", 9) == 0) {
+		url->tls = true;
+		return parse_tcp(url, copy + 9);
+	}
 	if (strncmp(copy, "unix://", 7) == 0)
 		return parse_unix(url, copy + 7);
 	if (strcmp(copy, "local:") == 0) {
 		url->kind = URL_LOCAL;
 		return NULL;
 	}
-	return "a server is redis://host:port, unix:///path or local:";
+	return "a server is redis://host:port, rediss://host:port (TLS), "
+	       "unix:///path or local:";
 }
 
 int url_parse(struct url *url, const char *text, struct error *error)

@@ -2,6 +2,7 @@
  * Where a server is.
  *
  *	redis://[[user]:password@]host[:port][/db]
+ *	rediss://...	the same over TLS
  *	unix://[[user]:password@]/path[?db=N]
  *	local:
  *
@@ -11,6 +12,7 @@
 #ifndef URL_H
 #define URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +24,7 @@ enum url_kind { URL_TCP, URL_UNIX, URL_LOCAL };
 
 struct url {
 	enum url_kind kind;
+	bool tls;              /* URL_TCP: rediss:// */
 	char *user, *password; /* NULL where none was given */
 	char *host;            /* URL_TCP; IPv6 without its brackets */
 	uint16_t port;

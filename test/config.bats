@@ -615,4 +615,5 @@ completes() {
 	[[ $(completes acquire --config="$FILE" --set '') == 'lab precious prod' ]]
 	[[ $(XDG_CONFIG_HOME=$TMP completes run --set pro) == prod ]]
 	[[ $(completes run --confi) == --config && $(completes list --set) == --set ]]
+	[[ $(completes run --insecure --cacert "$TMP/redlock.c") == "$FILE" && $(completes wait --key) == --key-file ]]
 }

@@ -329,9 +329,17 @@ int stream_fd(const struct stream *stream)
 	return stream->fd;
 }
 
-short stream_events(const struct stream *stream)
+short stream_events(const struct stream *stream, bool output)
 {
-	return stream->state == STREAM_CONNECTING ? POLLOUT : POLLIN;
+	return stream->state == STREAM_CONNECTING ? POLLOUT
+	       : output                           ? POLLIN | POLLOUT
+						  : POLLIN;
+}
+
+const char *stream_why(const struct stream *stream)
+{
+	(void)stream;
+	return strerror(errno);
 }
 
 struct deadline stream_wake(const struct stream *stream)

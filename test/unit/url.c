@@ -2,6 +2,7 @@
 #include "../../src/url.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -38,6 +39,10 @@ static void test_good(void)
 		 6379, NULL, 0, "redis://[fe80::1%eth0]:6379"},
 		{"redis://bob:a:b/c@d@h", URL_TCP, "bob", "a:b/c@d", "h", 6379,
 		 NULL, 0, "redis://h:6379"},
+		{"rediss://h", URL_TCP, NULL, NULL, "h", 6379, NULL, 0,
+		 "rediss://h:6379"},
+		{"rediss://bob:hunter2@[::1]:7/2", URL_TCP, "bob", "hunter2",
+		 "::1", 7, NULL, 2, "rediss://[::1]:7/2"},
 		{"unix:///run/redis.sock", URL_UNIX, NULL, NULL, NULL, 0,
 		 "/run/redis.sock", 0, "unix:///run/redis.sock"},
 		{"unix:///run/a@b.sock", URL_UNIX, NULL, NULL, NULL, 0,
@@ -59,6 +64,8 @@ static void test_good(void)
 			      (url.kind != URL_TCP || url.port == good[i].port),
 		      "%s: kind %d db %u port %u", good[i].text, url.kind,
 		      url.db, url.port);
+		CHECK(url.tls == (strncmp(url.name, "rediss:", 7) == 0),
+		      "%s: TLS %d", good[i].text, url.tls);
 		CHECK(same(url.user, good[i].user), "%s: user %s", good[i].text,
 		      shown(url.user));
 		CHECK(same(url.password, good[i].password), "%s: password %s",
@@ -118,7 +125,9 @@ static void test_bad(void)
 		"redis://h h",
 		"redis://h\x7f",
 		"http://h",
-		"rediss://h",
+		"rediss:/h",
+		"rediss://",
+		"redisss://h",
 		"redis+sentinel://h/m",
 		"redis+cluster://h",
 		"tcp://h:6379",
@@ -175,7 +184,8 @@ static void test_bad(void)
 		"redis:bob:hunter2@h",
 		"redis:/:hunter2@h",
 		"foo://bob:hunter2@h",
-		"rediss://bob:hunter2@h",
+		"rediss://bob:hunter2@h:0",
+		"redisss://bob:hunter2@h",
 		"redis://h\"",
 		"redis://h;x",
 		"redis://h$x",

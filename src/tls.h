@@ -1,0 +1,78 @@
+/*
+ * TLS, which only rediss:// needs: OpenSSL in a module of its own, so that a
+ * redlock without such a server loads nothing of it. tls.c is the module; what
+ * it hands over is the table below; tls_load.c finds it.
+ *
+ *	tls->open, then tls->handshake until it returns 1
+ *	tls->read, tls->write
+ *	tls->close
+ *
+ * Nothing blocks: what cannot go on says EAGAIN, and tls->events tells what to
+ * poll the socket for. That is not what one would expect: a handshake reads
+ * and writes by turns, and reading may have to write first.
+ *
+ * No byte waits in here while poll(2) sleeps: a record is only taken off the
+ * socket when it is read, and whoever reads has room for the whole of it
+ * (TLS_RECORD). A call takes no more than a bounded number of bytes off the
+ * socket, however fast a peer sends what is no data.
+ *
+ * Whom a server must prove to be: the URL's host, or the name of --sni. The
+ * proof is a certificate by an authority of --cacert, else of the system's,
+ * unless --insecure. There is no way from here to an unencrypted connection.
+ */
+#ifndef TLS_H
+#define TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#ifndef VERSION
+#define VERSION "0"
+#endif
+
+/* Both sides must be of one build; the number is this table's. */
+#define TLS_VERSION VERSION " (1)"
+#define TLS_SYMBOL "redlock_tls"
+#define TLS_RECORD 16384 /* bytes of data, at most */
+
+struct tls_settings {
+	const char *cacert, *cert, *key_file, *sni; /* NULL: none */
+	bool insecure;
+};
+
+struct tls_failure {
+	bool refused; /* a certificate, theirs or ours: trying again is vain */
+	char text[128]; /* "": errno says it */
+};
+
+struct tls;
+
+struct tls_module {
+	const char *version; /* TLS_VERSION; stays in front of all else */
+
+	/* Reads the files; once, before all else. 0, or -1 with text. settings'
+	 * texts are the caller's and stay. */
+	int (*start)(const struct tls_settings *settings, char *text,
+		     size_t size);
+
+	/* On a socket that is connected and stays the caller's. failure is
+	 * filled by any call that fails. NULL where it failed. */
+	struct tls *(*open)(int fd, const char *host,
+			    struct tls_failure *failure);
+
+	/* 1: done. 0: not yet. -1: failed. */
+	int (*handshake)(struct tls *tls);
+
+	/* As recv(2), with size at least TLS_RECORD, and send(2). */
+	ssize_t (*read)(struct tls *tls, void *data, size_t size);
+	ssize_t (*write)(struct tls *tls, const void *data, size_t size);
+
+	/* What to poll for. output: there is something to write. */
+	short (*events)(const struct tls *tls, bool output);
+
+	/* Frees it. goodbye: the peer is told that this is the end. */
+	void (*close)(struct tls *tls, bool goodbye);
+};
+
+#endif
