@@ -31,7 +31,8 @@ HARDENING = $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
 	-fstack-clash-protection -fcf-protection -fPIE
 # small, because what a run costs is mostly its start: pages that are mapped and
 # touched, not instructions
-CFLAGS = -Os -g
+CFLAGS := $(shell $(CC) -Oz -E -xc /dev/null >/dev/null 2>&1 && echo -Oz || echo -Os) -g
+LTO := $(if $(SANITIZE)$(findstring clang,$(shell $(CC) --version)),,-flto=auto)
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) \
 	$(HARDENING) -fno-asynchronous-unwind-tables -pthread -Isrc -I$(BUILD) \
 	$(subst -I/,-isystem /,$(shell $(PKG_CONFIG) --cflags hiredis libbsd-overlay)) \
@@ -66,25 +67,17 @@ $(MODULE): $(TLS_OBJECTS)
 
 $(BUILD)/redlock: $(OBJECTS)
 	$(call say,LINK)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
 
 $(BUILD)/%.o: src/%.c | $(BUILD)/scripts.h
 	$(call say,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) $(LTO:%=% -ffat-lto-objects) -MMD -MP -c -o $@ $<
 
-# src/lua/*.lua as C strings, without comments and most blanks: a server reads
-# 16 KiB at once, and acquire, raise and release should be among them
-$(BUILD)/scripts.h: $(wildcard src/lua/*.lua) Makefile | $(BUILD)
+# a server reads 16 KiB at once, and acquire, raise and release should be among
+# them
+$(BUILD)/scripts.h: $(wildcard src/lua/*.lua) scripts/embed | $(BUILD)
 	$(call say,LUA)
-	$(Q)for script in $(filter %.lua,$^); do \
-		name=$${script##*/}; \
-		echo "static const char $${name%.lua}_lua[] ="; \
-		sed -e '/^ *--/d' -e '/^$$/d' -e 's/^ *//' \
-			-e 's/ -- .*//' -e 's/ \(=\|==\|~=\|<\|>\|\.\.\) /\1/g' \
-			-e "/'/!s/, /,/g" -e 's/\\/\\\\/g' \
-			-e 's/"/\\"/g' -e 's/^.*$$/	"&\\n"/' $$script; \
-		echo "	;"; \
-	done > $@.new && mv $@.new $@
+	$(Q)scripts/embed $(filter %.lua,$^) >$@.new && mv $@.new $@
 
 vpath %.c test/tools test/load test/soak test/inject
 
@@ -124,10 +117,10 @@ mutants: $(MUTANTS:%=$(BUILD)/mutant/%/build/redlock)
 $(BUILD)/mutant/%/build/redlock: test/mutants/%.patch $(BUILD)/redlock
 	$(call say,MUTANT)
 	$(Q)rm -rf $(BUILD)/mutant/$* && mkdir -p $(@D)
-	$(Q)cp -a Makefile src $(BUILD)/mutant/$*
+	$(Q)cp -a Makefile scripts src $(BUILD)/mutant/$*
 	$(Q)cp -a $(OBJECTS) $(OBJECTS:.o=.d) $(BUILD)/scripts.h $(@D)
 	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
-	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build build/redlock
+	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build LTO= build/redlock
 
 $(BUILD) $(BUILD)/test:
 	$(Q)mkdir -p $@
@@ -192,7 +185,7 @@ COVERAGE = build/coverage
 COVERAGE_KEEP =
 COVERAGE_TESTS = $(filter-out $(patsubst %,test/%.bats,bench checker model \
 	mutants soak stress),$(wildcard test/*.bats))
-COVERAGE_FLAGS = BUILD=$(COVERAGE) HARDENING= CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
+COVERAGE_FLAGS = BUILD=$(COVERAGE) HARDENING= LTO= CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
 	LDFLAGS='--coverage -Wl,--wrap=_exit,--wrap=raise $(CURDIR)/$(COVERAGE)/dump.o'
 
 coverage:

@@ -15,7 +15,7 @@
 #define NAME_CHARACTERS                          \
 	"abcdefghijklmnopqrstuvwxyz0123456789-_" \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define SECTION_CHARACTERS NAME_CHARACTERS "."
+#define SECTION_CHARACTERS "." NAME_CHARACTERS
 #define NAME_LONGEST 64
 
 /* --- the file ----------------------------------------------------------- */

@@ -87,10 +87,8 @@ static const char *set_text(struct settings *settings, void *field, char *value)
 /* OpenSSL takes an empty name, and one that begins with a dot, for many. */
 static const char *set_host(struct settings *settings, void *field, char *value)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
-				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789.:_-";
-	size_t length = strspn(value, letters);
+	size_t length = strspn(value, ":.abcdefghijklmnopqrstuvwxyz0123456789-_"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
 	if (length == 0 || length > 253 || value[length] != '\0' ||
 	    value[0] == '.')
@@ -249,27 +247,26 @@ const struct option options[] = {
 	{0, "key-file", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.key_file),
 	 "rediss: the private key of --cert", .for_tls = true},
 	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
-	 "rediss: the name that servers are certified for (URL's host)",
-	 .for_tls = true},
-	{0, "insecure", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(tls.insecure),
-	 "rediss: talk to whoever answers, unverified", .for_tls = true},
+	 "rediss: whom servers must prove to be (URL's host)", .for_tls = true},
+	{0, "insecure", TAKES_NOTHING, "", ALL, set_flag, FIELD(tls.insecure),
+	 "rediss: verify nobody", .for_tls = true},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
 	 FIELD(ttl), "the lease (30s)"},
-	{'n', "nonblock", TAKES_NOTHING, NULL, TAKING, set_flag,
-	 FIELD(nonblock), "do not wait"},
+	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
+	 "do not wait"},
 	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,
 	 FIELD(patience.limit), "wait no longer than this (for ever)"},
 	{'E', "conflict-exit-code", TAKES_VALUE, "N", WAITING, set_conflict, 0,
 	 "exit status where KEY is held by others (75)", .command_only = true},
-	{'x', "exclusive", TAKES_NOTHING, NULL, TAKING, set_flag,
+	{'x', "exclusive", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(exclusive), "one holder at a time (the default)",
 	 .command_only = true},
-	{'s', "shared", TAKES_NOTHING, NULL, TAKING, set_flag, FIELD(shared),
+	{'s', "shared", TAKES_NOTHING, "", TAKING, set_flag, FIELD(shared),
 	 "any number of shared holders, or one exclusive",
 	 .command_only = true},
 	{'P', "permits", TAKES_VALUE, "N", TAKING, set_permits, 0,
 	 "up to N holders at a time", .command_only = true},
-	{'r', "reentrant", TAKES_NOTHING, NULL, TAKING, set_flag,
+	{'r', "reentrant", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(reentrant), "an owner may hold KEY more than once",
 	 .command_only = true},
 	{0, "token", TAKES_VALUE, "TOKEN", ACQUIRE, set_owner, FIELD(owner),
@@ -303,13 +300,13 @@ const struct option options[] = {
 	 "for eval, or for programs", .command_only = true},
 	{0, "format", TAKES_VALUE, "json", STATUS | LIST | DOCTOR, set_json, 0,
 	 "for programs: one JSON object a line", .command_only = true},
-	{'y', "yes", TAKES_NOTHING, NULL, BREAK, set_flag, FIELD(yes),
+	{'y', "yes", TAKES_NOTHING, "", BREAK, set_flag, FIELD(yes),
 	 "do not ask", .command_only = true},
-	{'q', "quiet", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(quiet),
+	{'q', "quiet", TAKES_NOTHING, "", ALL, set_flag, FIELD(quiet),
 	 "only errors", .command_only = true},
-	{'v', "verbose", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(verbose),
+	{'v', "verbose", TAKES_NOTHING, "", ALL, set_flag, FIELD(verbose),
 	 "each step with its time"},
-	{'h', "help", TAKES_NOTHING, NULL, ALL, set_flag, FIELD(help),
+	{'h', "help", TAKES_NOTHING, "", ALL, set_flag, FIELD(help),
 	 "this text", .command_only = true},
 };
 
@@ -380,7 +377,7 @@ void options_help(struct buffer *text, const struct command *command)
 			 option->takes == TAKES_NOTHING ? ""
 			 : option->takes == TAKES_VALUE ? " "
 							: "[=",
-			 option->value != NULL ? option->value : "",
+			 option->value,
 			 option->takes == MAY_TAKE_VALUE ? "]" : "");
 		if (option->letter != 0)
 			buffer_print(text, "  -%c, ", option->letter);

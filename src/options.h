@@ -17,11 +17,12 @@
 typedef const char *option_setter(struct settings *settings, void *field,
 				  char *value);
 
+/* Short texts stand in the rows: a pointer is relocated at each start. */
 struct option {
 	char letter; /* 0: none */
-	const char *name;
+	char name[19];
 	enum { TAKES_NOTHING, TAKES_VALUE, MAY_TAKE_VALUE } takes;
-	const char *value; /* its name in help */
+	char value[17]; /* its name in help */
 	unsigned commands; /* those that take it: enum command_id; 0: no command
 			      line has it, only files */
 	option_setter *set;

@@ -41,8 +41,7 @@ const struct command commands[] = {
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",
 	 "take KEY away from whoever holds it", cmd_break},
 	{COMMAND_DOCTOR, "doctor", "doctor [OPTION ...] [KEY]",
-	 "try whether each server would grant a lock, and say what to improve",
-	 cmd_doctor},
+	 "try whether each server would grant a lock, and why not", cmd_doctor},
 	{0, NULL, NULL, NULL, NULL},
 };
 

@@ -15,7 +15,7 @@ end
 drop_expired()
 local in_use = kind_of_key()
 if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key() ~= wish.permits then
-  return redis.error_reply(string.format('PERMITS KEY is held with %s now, not with %s',
+  return redis.error_reply(format('PERMITS KEY is held with %s now, not with %s',
     permits_of_key() == 0 and '-s' or '-P ' .. permits_of_key(),
     wish.permits == 0 and '-s' or '-P ' .. permits))
 end
@@ -32,7 +32,7 @@ if call('exists', queue) == 0 and fits(token, wish) then
 elseif wish.kept == 0 and (wait == '1' or call('exists', queue) == 1) then
   call('zadd', queue, 'nx', now - waited, token)
   call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request,
-    string.format('%.0f', now)}, ' ') .. '\n' .. description)
+    format('%.0f', now)}, ' ') .. '\n' .. description)
   call('pexpire', queue, 60000)
   call('pexpire', wishes, 60000)
   local fence = settle(token)

@@ -2,7 +2,7 @@
 -- KEYS: KEY, its record, its queue, its wishes
 -- ARGV: database, token, and what the script adds
 -- `afterlife` (ms, by which the record outlives the lock) is defined in front of it.
-local call, try = redis.call, redis.pcall
+local call, try, format = redis.call, redis.pcall, string.format
 local key, record, queue, wishes = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]
 if database ~= '0' then

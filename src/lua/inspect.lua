@@ -19,7 +19,7 @@ local function waiters(from)
     local kind, permits, text =
       (type(wish) == 'string' and wish or ''):match('^%d+ (%l+) (%d+) [^\n]*\n(.*)$')
     local waited = math.max(math.min(now - tonumber(page[i + 1]), 2^53), 0)
-    if not add(shown, string.format('%s %.0f %s %s\n', redis.sha1hex(page[i]), waited,
+    if not add(shown, format('%s %.0f %s %s\n', redis.sha1hex(page[i]), waited,
       (kind or '-'):sub(1, 8), (permits or '0'):sub(1, 18)) .. (text or ''):sub(1, 1024)) then
       break
     end

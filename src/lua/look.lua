@@ -8,6 +8,6 @@ for i = 1, #KEYS, 2 do
   local items, total = holders(0, 1)
   local first = (total or 0) > 0 and items[1]
   answer[#answer + 1] = first
-    and string.format('%s %.0f %.0f ', kind_of_key(), permits_of_key() or -1, total) .. first or ''
+    and format('%s %.0f %.0f ', kind_of_key(), permits_of_key() or -1, total) .. first or ''
 end
 return {1, answer}

@@ -67,9 +67,9 @@ local function grant(who, wish, lease)
   end
   local text = wish.description
   if not text:find('^since=') then
-    text = string.format('since=%.0f\n', now) .. text
+    text = format('since=%.0f\n', now) .. text
   end
-  call('hset', record, 'fence', string.format('%.0f', fence))
+  call('hset', record, 'fence', format('%.0f', fence))
   if not again or wish.kind ~= 'hash' then
     call('hset', record, 'holder:' .. who, text)
   end
@@ -122,7 +122,7 @@ local function grant_to_waiter(who, wish)
   -- one that is stuck or cut off keeps the others out no longer than this
   local lease = math.min(wish.ttl, 10000)
   local fence = grant(who, wish, lease)
-  local heard = tell(who, wish.request, string.format('%.0f', fence), lease, wish.hold)
+  local heard = tell(who, wish.request, format('%.0f', fence), lease, wish.hold)
   if type(heard) == 'number' then
     leave_queue(who)
   end

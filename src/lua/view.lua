@@ -10,7 +10,7 @@ end
 -- "mark left held count", and the description below; the mark stands for the token.
 local function show_holder(who, left, count)
   local text, held_for = describe(who)
-  return string.format('%s %.0f %.0f %.0f\n', redis.sha1hex(who), left, held_for, count) .. text
+  return format('%s %.0f %.0f %.0f\n', redis.sha1hex(who), left, held_for, count) .. text
 end
 
 -- returns who holds KEY, without the first `from`, and how many do in all; nil: KEY is no lock
@@ -34,7 +34,7 @@ local function holders(from, most)
     end
     return items, total
   elseif kind == 'zset' and permits_of_key() then
-    local after = string.format('(%.0f', now)
+    local after = format('(%.0f', now)
     local page = call('zrangebyscore', key, after, '+inf', 'withscores', 'limit', from, most)
     for i = 1, #page, 2 do
       local ends = math.min(tonumber(page[i + 1]), 2^53)
