@@ -173,7 +173,8 @@ static int queue_last(struct server *server)
 int server_ask(struct server *server, uint64_t ticket, bool sticky,
 	       const struct argument *arguments, size_t count)
 {
-	server->why[0] = '\0';
+	if (!server_has_refused(server))
+		server->why[0] = '\0';
 	server->last.length = 0;
 	server->last_owed = (struct owed){OWED_ASKED, sticky, ticket};
 	format_command(&server->last, arguments, count);
@@ -338,7 +339,7 @@ static int receive(struct server *server, server_reply *callback, void *context)
 
 	if (got < 0 && errno == EAGAIN)
 		return 0;
-	if (got <= 0 && server->complained) {
+	if (got <= 0 && (server->complained || server_has_refused(server))) {
 		/* "max number of clients reached" and such, said unasked */
 		disconnect(server);
 		return -1;

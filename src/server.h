@@ -93,11 +93,18 @@ bool server_is_up(const struct server *server);
 bool server_is_down(const struct server *server);
 
 /* It refused the login, or has not said who it is: no answer of it counts, and
- * why tells the cause until it is asked again. */
+ * why tells the cause. */
 static inline bool server_is_barred(const struct server *server)
 {
 	return server->login_failed ||
 	       (server->identify && !server->identity.known);
+}
+
+/* ... and has said so: why stays, however often it is asked. */
+static inline bool server_has_refused(const struct server *server)
+{
+	return server_is_up(server) && server_is_barred(server) &&
+	       server->why[0] != '\0';
 }
 
 int server_fd(const struct server *server);

@@ -115,6 +115,21 @@ net_two_down() {
 	wait_until 'key_free 1 3'
 }
 
+@test "what a server has refused is told as long as it does, not how it hung up then" {
+	servers_start 3
+	rcli 2 CONFIG SET requirepass secret
+	redlock acquire --quarantine 0 -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	spawn waiter "$REDLOCK" run --quarantine 0 "$KEY" true
+	wait_until 'queued 1 0 1'
+	server_kill 1
+	wait_until '[[ -s $TMP/waiter.err ]]'
+	kill -TERM "$(pid waiter)"
+	finish waiter
+	expect 143 '' "redlock: $KEY: still waiting: no quorum: [^:]+: $(server_url 1): [^;]+; $(
+		)$(server_url 2): NOAUTH Authentication required\\."
+}
+
 @test "with -w an unreachable quorum is tried until the wait is over, and taken when it is back" {
 	local start
 	servers_start 5
