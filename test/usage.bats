@@ -632,7 +632,7 @@ bad_urls=(
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 	# a name, so that a look-up would show as well
 	export REDLOCK_SERVERS=redis://redlock.invalid
-	TRACER=(strace -f -qq -o "$TMP/trace" -e trace=network)
+	TRACER=(strace -f -qq -o "$TMP/trace" -e trace=network -e signal=none)
 	: >"$TMP/trace"
 	local row words
 	while IFS='|' read -ra words; do
