@@ -130,7 +130,7 @@ contend() {
 	token=$("$REDLOCK" acquire -S "$(server_url 0)" -t 50s --label 'backup of /srv' "$KEY")
 	redlock run -S "$(server_url 0)" -n "$KEY" touch "$TMP/ran"
 	expect 75 '' \
-		"redlock: $KEY: held by $(uname -n) pid [0-9]+ 'backup of /srv' for [0-9]+m?s, (4[0-9]|50)s left"
+		"redlock: $KEY: held by $(uname -n) pid [0-9]+ 'backup of /srv' for [0-9.]+m?s, (4[0-9]|50)s left"
 	redlock run -S "$(server_url 0)" -n -E 0 "$KEY" touch "$TMP/ran"
 	expect 0
 	redlock run -S "$(server_url 0)" -n -E 42 "$KEY" touch "$TMP/ran"
