@@ -288,7 +288,7 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	redlock acquire "$KEY"
 	expect 0 '.+'
 	rcli 0 CONFIG RESETSTAT
-	file 'poll = no\nverbose = no\nwait = 500ms\n'
+	file "poll = no\nverbose = no\nwait = $((500 * SLOW))ms\n"
 	ends 75
 	[[ $stderr == 'redlock: '*held* && $stderr != *$'\n'* ]]
 	# it has subscribed, which who polls does not
@@ -445,7 +445,7 @@ system_file() {
 	refuses 78 '^redlock: /etc/redlock.conf:1: unknown' acquire key
 	# what excludes an option is overruled like it
 	printf 'nonblock = yes\n[a]\nserver = unix:///nonexistent/system\ntimeout = 100ms\n' >"$TMP/system"
-	printf 'wait = 50ms\n' >"$TMP/xdg/redlock.conf"
+	echo "wait = $((100 * SLOW))ms" >"$TMP/xdg/redlock.conf"
 	redlock_there() { run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" "$@"; }
 	redlock_there acquire -S "$NOWHERE" key
 	[[ $status == 69 && $stderr == *'still waiting'* ]]

@@ -151,7 +151,7 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	servers_start 5
 	server_stop 2
 	server_kill 3 4
-	redlock acquire --quarantine 0 -t 60s --timeout 300ms "$KEY"
+	redlock acquire --quarantine 0 -t 60s --timeout $((300 * SLOW))ms "$KEY"
 	expect 69 '' "redlock: $KEY: no quorum: [^:]+: .*"
 	wait_until 'key_free 0 1'
 	server_continue 2

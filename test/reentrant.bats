@@ -336,7 +336,7 @@ refused() {
 	local i names=(a b c d e f)
 	use 1
 	for i in "${names[@]}"; do
-		spawn "$i" "$REDLOCK" run -r -t 2s "$KEY-$i" bash -c '
+		spawn "$i" "$REDLOCK" run -r -t $((2 * SLOW))s "$KEY-$i" bash -c '
 			"$0" acquire -r -t 2s "$KEY-$2" >/dev/null && "$0" release "$KEY-$2" && exec "$1" "$TMP" "$2"' \
 			"$REDLOCK" "$ROOT/test/tools/note" "$i"
 	done

@@ -254,7 +254,7 @@ contend() {
 
 @test "a shared holder that is killed is forgotten after its own ttl, while another goes on" {
 	use 1
-	takes short -s -t 2s
+	takes short -s -t $((4 * SLOW))s
 	takes long -s -t 50s
 	wait_until 'entered short long'
 	kill -KILL "$(pid short)"
