@@ -181,6 +181,8 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	no_row_failed
 }
 
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
 @test "a file that may not be read is a wrong configuration; a home that may not be entered has none" {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
 	set_new
@@ -478,6 +480,8 @@ system_file() {
 	[[ $status == 75 ]]
 }
 
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
 @test "who runs with more rights than the caller reads no file of the caller's choice" {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
 	set_new

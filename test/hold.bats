@@ -333,6 +333,8 @@ titled() {
 	[[ $(title "$1") =~ ^$2$ ]]
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "ps shows how long the lease is good, once it was renewed" {
 	# shellcheck disable=SC2016 # the inner shell's
 	LC_ALL=C spawn holder "$REDLOCK" run -t 6s "$KEY" sh -c 'ps -o args= -p $PPID >"$0"; exec sleep 300' "$TMP/before"
@@ -353,6 +355,8 @@ titled() {
 	key_free 0
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "hostile bytes in KEY are made visible in the title" {
 	local key=$'a\n\e[31m\x7f\xff z'
 	LC_ALL=C spawn holder "$REDLOCK" run -t 2s "$key" sleep 300
@@ -362,6 +366,8 @@ titled() {
 	expect 143
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "a password never shows in the title, and hiding it leaves room for one" {
 	servers_start 1
 	rcli 0 CONFIG SET requirepass hunter2-and-more-of-it
@@ -374,6 +380,8 @@ titled() {
 	expect 143
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "what redlock and others know is what it was before the title" {
 	spawn holder "$REDLOCK" run -v -t 3s --label 'a label' --status-fd 1 -c "until [ -e $TMP/stop ]; do sleep 0.02; done; exit 7" "$KEY"
 	wait_until 'titled holder "redlock: $KEY: held, .*"'
@@ -386,6 +394,8 @@ titled() {
 	key_free 0
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "a guard that comes after the title does not bear it" {
 	spawn holder "$REDLOCK" run -t 3s "$KEY" sleep 300
 	wait_until 'titled holder "redlock: $KEY: held, .*"'

@@ -209,6 +209,8 @@ somebody() {
 	as_somebody=(setpriv --reuid="$SOMEBODY" --regid="$SOMEBODY" --clear-groups)
 }
 
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
 @test "without XDG_RUNTIME_DIR it is in /tmp/redlock-UID, and refused where that is another's" {
 	somebody
 	unset XDG_RUNTIME_DIR
@@ -223,6 +225,8 @@ somebody() {
 	[[ -S $OTHER_HOME/redis.sock && $(stat -c '%a %u' "$OTHER_HOME") == "700 $SOMEBODY" ]]
 }
 
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
 @test "cron, a login and a foreign XDG_RUNTIME_DIR all meet at the same server" {
 	somebody
 	cd /

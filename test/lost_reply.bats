@@ -270,6 +270,8 @@ ends_well() {
 	ends_well
 }
 
+# native: somebody's lease of a second has to outlast redlock's start, and no more
+# bats test_tags=native
 @test "run: an answer that has come late out of the queue is no reason to give up" {
 	local away
 	servers_start 1

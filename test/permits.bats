@@ -59,38 +59,49 @@ never_more() {
 	((deaths > 0))
 }
 
+# native, these nine: twelve that start over and over would leave no processor to the tests beside them
+
+# bats test_tags=native
 @test "never more than 1 holder of 1 permit, killed and stopped at random: one server" {
 	never_more 1 1
 }
 
+# bats test_tags=native
 @test "never more than 1 holder of 1 permit, killed and stopped at random: three servers" {
 	never_more 1 3
 }
 
+# bats test_tags=native
 @test "never more than 1 holder of 1 permit, killed and stopped at random: five servers" {
 	never_more 1 5
 }
 
+# bats test_tags=native
 @test "never more than 2 holders of 2 permits, killed and stopped at random: one server" {
 	never_more 2 1
 }
 
+# bats test_tags=native
 @test "never more than 2 holders of 2 permits, killed and stopped at random: three servers" {
 	never_more 2 3
 }
 
+# bats test_tags=native
 @test "never more than 2 holders of 2 permits, killed and stopped at random: five servers" {
 	never_more 2 5
 }
 
+# bats test_tags=native
 @test "never more than 3 holders of 3 permits, killed and stopped at random: one server" {
 	never_more 3 1
 }
 
+# bats test_tags=native
 @test "never more than 3 holders of 3 permits, killed and stopped at random: three servers" {
 	never_more 3 3
 }
 
+# bats test_tags=native
 @test "never more than 3 holders of 3 permits, killed and stopped at random: five servers" {
 	never_more 3 5
 }

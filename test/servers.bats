@@ -344,6 +344,8 @@ shows_secret() {
 	grep -aE 'hunter2|sesame|p@ss|p%40ss' "$@"
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "no password shows in what ps tells of redlock or its guard" {
 	export REDLOCK_SERVERS=$NOWHERE
 	spawn holder "$REDLOCK" run -S "redis://:sesame%20open@$ADDRESS" --server="redis://bob:hunter2@localhost:1" \

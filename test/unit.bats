@@ -27,6 +27,8 @@ unit() {
 	unit record
 }
 
+# native: what ps shows are valgrind's arguments
+# bats test_tags=native
 @test "the process title is shown and true; argv and the environment stay what they were" {
 	unit title
 }

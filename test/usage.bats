@@ -583,6 +583,8 @@ bad_urls=(
 	no_row_failed
 }
 
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
 @test "a password file of another user's is a wrong configuration, and named" {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
 	set_new

@@ -3,8 +3,8 @@
     hostile_matrix.py DIRECTORY GROUP [PATTERN]
 
 runs the cases of a group (those, with PATTERN, whose names contain it; without,
-under sanitizers, each fourth) side by side, and prints a line for each that has
-failed, with all that was wrong.
+under sanitizers and valgrind, each fourth) side by side, and prints a line for
+each that has failed, with all that was wrong.
 REDLOCK and STAMP name the programs. What must always be so: the exit status,
 one line on stderr that says where and is fit for a terminal, nothing on stdout
 but what the case allows, an end in time, and little memory.
@@ -27,7 +27,9 @@ from hostile import (MARK, OK, TOKEN, Behind, Server, array, bulk, described,
 
 REDLOCK = os.environ["REDLOCK"]
 STAMP = os.environ["STAMP"]  # test/tools/stamp.c
-SANITIZED = re.search("/(address|thread|undefined)", REDLOCK)
+VALGRIND = REDLOCK.endswith("/valgrind/redlock")
+SANITIZED = VALGRIND or re.search("/(address|thread|undefined)", REDLOCK)
+AT_ONCE = 4 if VALGRIND else 20
 SHORT, LONG = 300, 4000  # ms, of a round: where an answer does not come, does
 LONGEST = 20         # s, whatever a case is
 MEMORY = 96 << 20    # bytes of address space
@@ -326,7 +328,7 @@ def main(directory, group, pattern=""):
     cases = [case for case in GROUPS[group]() if pattern in case.name]
     if SANITIZED and not pattern:
         cases = cases[::4]  # each start costs ten times as much
-    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         found = [line for line in pool.map(
             lambda numbered: verdict(*numbered, directory), enumerate(cases))
             if line]
