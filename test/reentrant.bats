@@ -150,7 +150,7 @@ refused() {
 	# shellcheck disable=SC2086 # words
 	redlock run --quarantine 0 $OUTER "$KEY" "$REDLOCK" acquire --quarantine 0 "$@" "$KEY"
 	expect 75 '' "redlock: $KEY: held by a run above this one, which waits for us: $WHY" || return
-	(($(now_ms) - start < 15000)) && [[ ! -e $TMP/ran ]] && key_free 0
+	(($(now_ms) - start < 15000 * SLOW)) && [[ ! -e $TMP/ran ]] && key_free 0
 }
 
 @test "-r inside a run without -r fails at once and says so" {
@@ -158,7 +158,7 @@ refused() {
 	use 1
 	for OUTER in '' -x -s '-P 2'; do
 		refused -r
-		refused -r -w 30s
+		refused -r -w $((30 * SLOW))s
 		refused -r -n
 	done
 }
@@ -168,15 +168,15 @@ refused() {
 	use 1
 	for OUTER in '' -r; do
 		refused
-		refused -w 30s
+		refused -w $((30 * SLOW))s
 		refused -n
 		refused -s
 	done
-	OUTER=-s refused -w 30s
-	OUTER='-P 2' refused -w 30s
+	OUTER=-s refused -w $((30 * SLOW))s
+	OUTER='-P 2' refused -w $((30 * SLOW))s
 	OUTER='-P 1' refused -P 1
 	use 3
-	OUTER='' refused -w 30s
+	OUTER='' refused -w $((30 * SLOW))s
 	OUTER=-r refused
 	OUTER='' refused --poll
 }
