@@ -342,7 +342,7 @@ contend() {
 @test "a shared lock that is over is neither extended nor released, though KEY is there" {
 	use 1
 	local slow
-	acquire -t 300ms
+	acquire -t $((500 * SLOW))ms
 	slow=$token
 	acquire -t 60s
 	wait_until '(($(rcli 0 ZCOUNT "$KEY" "$(server_ms 0)" +inf) == 1))'
