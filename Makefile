@@ -136,7 +136,7 @@ check: tests
 
 # The tests with all memory watched, on a machine that has nothing else to do, as
 # a start costs as much as 200 do otherwise; TESTS names others. Left out are those
-# that start no redlock, or one of their own, or measure; and 23 tests that say why.
+# that start no redlock, or one of their own, or measure; and 24 tests that say why.
 VALGRIND_TESTS = $(filter-out $(patsubst %,test/%.bats,bench checker inject \
 	model mutants soak stress),$(wildcard test/*.bats))
 

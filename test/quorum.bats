@@ -185,6 +185,8 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	key_free 0 1 2 3 4
 }
 
+# native: strace would stop valgrind
+# bats test_tags=native
 @test "who has not answered at the end is left to a process that keeps nothing but its connection" {
 	local child fd ours
 	[[ $(command -v strace) ]] || skip "needs strace"
