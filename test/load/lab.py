@@ -116,7 +116,9 @@ class Server:
             raise RuntimeError("redis-server does not start")
         try:
             return Redis(self.path)("PING") == "PONG"
-        except (OSError, RuntimeError):
+        except RuntimeError as error:
+            return "NOAUTH" in str(error)
+        except OSError:
             return False
 
     def kill(self):

@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-#define PIPE_HOLDS (65536 / 32) /* messages */
+#define PIPE_HOLDS (65536 / 32) /* messages, at most */
 
 static struct guard_times in(int64_t ms)
 {
@@ -33,6 +33,21 @@ static void start(struct guard *guard, pid_t command, int64_t ms)
 	guard_announce(guard, command, false);
 }
 
+/* Its time is far away, and it hears nothing. */
+static void start_stopped(struct guard *guard, pid_t command)
+{
+	start(guard, command, 600000);
+	kill(guard->pid, SIGSTOP);
+	waitpid(guard->pid, NULL, WUNTRACED);
+}
+
+/* It has not acted, and is gone. */
+static void check_spared(struct guard *guard, pid_t command)
+{
+	CHECK(!guard_wait(guard), "it has acted");
+	waitpid(command, NULL, 0);
+}
+
 static void test_goodbye(void)
 {
 	struct guard guard;
@@ -40,8 +55,7 @@ static void test_goodbye(void)
 
 	start(&guard, command, 600000);
 	CHECK(guard_goodbye(&guard), "in time");
-	CHECK(!guard_wait(&guard), "it has acted");
-	waitpid(command, NULL, 0);
+	check_spared(&guard, command);
 }
 
 static void test_goodbye_too_late(void)
@@ -61,14 +75,11 @@ static void test_full_pipe(void)
 	struct guard guard;
 	pid_t command = ended_command();
 
-	start(&guard, command, 600000);
-	kill(guard.pid, SIGSTOP);
-	waitpid(guard.pid, NULL, WUNTRACED);
+	start_stopped(&guard, command);
 	for (int i = 0; i < PIPE_HOLDS + 10; i++)
 		guard_tell(&guard, in(600000));
 	CHECK(guard_goodbye(&guard), "in time");
-	CHECK(!guard_wait(&guard), "it has acted");
-	waitpid(command, NULL, 0);
+	check_spared(&guard, command);
 }
 
 /* Late itself, it finds old times and the goodbye: nothing is to be stopped. */
@@ -77,14 +88,11 @@ static void test_late_guard(void)
 	struct guard guard;
 	pid_t command = ended_command();
 
-	start(&guard, command, 600000);
-	kill(guard.pid, SIGSTOP);
-	waitpid(guard.pid, NULL, WUNTRACED);
+	start_stopped(&guard, command);
 	guard_tell(&guard, in(300));
 	CHECK(guard_goodbye(&guard), "in time");
 	deadline_poll(NULL, 0, deadline_in(400));
-	CHECK(!guard_wait(&guard), "it has acted");
-	waitpid(command, NULL, 0);
+	check_spared(&guard, command);
 }
 
 /* redlock has said goodbye and died before it was heard: COMMAND has exited, and
@@ -95,9 +103,7 @@ static void test_orphaned_late(void)
 	pid_t command = ended_command();
 	int status = -1;
 
-	start(&guard, command, 600000);
-	kill(guard.pid, SIGSTOP);
-	waitpid(guard.pid, NULL, WUNTRACED);
+	start_stopped(&guard, command);
 	CHECK(guard_goodbye(&guard), "in time");
 	close(guard.writable);
 	close(guard.readable);
