@@ -22,7 +22,7 @@ struct option {
 	char letter; /* 0: none */
 	char name[19];
 	enum { TAKES_NOTHING, TAKES_VALUE, MAY_TAKE_VALUE } takes;
-	char value[17]; /* its name in help */
+	char value[17];    /* its name in help */
 	unsigned commands; /* those that take it: enum command_id; 0: no command
 			      line has it, only files */
 	option_setter *set;
