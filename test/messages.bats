@@ -192,7 +192,7 @@ never_there_again() {
 	before=$(request_number 1)
 	wait_until "((\$(request_number 1) > before + 5))" # which is twice what it waits there
 	queued 0 0
-	touch "$TMP/h.end" "$TMP/a.stay"
+	touch "$TMP/a.stay" "$TMP/h.end"
 	finish h
 	wait_until 'ran h a'
 	renewals 2 1
