@@ -191,13 +191,14 @@ class Server:
                 return
             if isinstance(treatment, Behind):
                 treatment = self.honest(stage, words) + treatment
-            connection.sendall(treatment or self.honest(stage, words))
             if stage == "subscribe":
-                if "listening" in self.treatments:
-                    self.treatments["listening"](connection)
-                    return
+                # whoever is told that it listens may ask, and be told, at once
                 self.ears.append((connection, words[1]))
-            elif stage == "queue":
+            connection.sendall(treatment or self.honest(stage, words))
+            if stage == "subscribe" and "listening" in self.treatments:
+                self.treatments["listening"](connection)
+                return
+            if stage == "queue":
                 self.publish()
 
     def publish(self):
