@@ -295,6 +295,11 @@ void stream_close(struct stream *stream)
 	stream->state = STREAM_DOWN;
 }
 
+void stream_leave(struct stream *stream)
+{
+	stream_close(stream);
+}
+
 void stream_reset(struct stream *stream)
 {
 	(void)stream;
