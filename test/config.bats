@@ -447,7 +447,7 @@ system_file() {
 	refuses 78 '^redlock: /etc/redlock.conf:1: unknown' acquire key
 	# what excludes an option is overruled like it
 	printf 'nonblock = yes\n[a]\nserver = unix:///nonexistent/system\ntimeout = 100ms\n' >"$TMP/system"
-	echo "wait = $((100 * SLOW))ms" >"$TMP/xdg/redlock.conf"
+	echo "wait = $((50 * SLOW))ms" >"$TMP/xdg/redlock.conf"
 	redlock_there() { run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" "$@"; }
 	redlock_there acquire -S "$NOWHERE" key
 	[[ $status == 69 && $stderr == *'still waiting'* ]]

@@ -254,7 +254,7 @@ contend() {
 
 @test "a shared holder that is killed is forgotten after its own ttl, while another goes on" {
 	use 1
-	takes short -s -t $((4 * SLOW))s
+	takes short -s -t $((2 * SLOW))s
 	takes long -s -t 50s
 	wait_until 'entered short long'
 	kill -KILL "$(pid short)"
@@ -342,7 +342,7 @@ contend() {
 @test "a shared lock that is over is neither extended nor released, though KEY is there" {
 	use 1
 	local slow
-	acquire -t $((500 * SLOW))ms
+	acquire -t $((300 * SLOW))ms
 	slow=$token
 	acquire -t 60s
 	wait_until '(($(rcli 0 ZCOUNT "$KEY" "$(server_ms 0)" +inf) == 1))'
