@@ -198,7 +198,8 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	ASAN_OPTIONS=detect_leaks=0 spawn acquire strace -f -o "$TMP/trace" -e trace=close_range,exit_group \
 		-e inject=close_range:signal=STOP "$REDLOCK" acquire --quarantine 0 -t 60s "$KEY"
 	exec 8>&-
-	wait_until 'grep -q "stopped by SIGSTOP" "$TMP/trace" && grep -q "exit_group(0)" "$TMP/trace"'
+	# (a call is shown with ")" only where no other process was heard of meanwhile)
+	wait_until 'grep -q "stopped by SIGSTOP" "$TMP/trace" && grep -q "exit_group(0" "$TMP/trace"'
 	child=$(awk '/close_range\(/ { print $1 }' "$TMP/trace")
 	ours=$(awk '/exit_group\(/ { print $1 }' "$TMP/trace")
 	wait_until "[[ ! -e /proc/$ours ]]"
