@@ -424,12 +424,38 @@ lose() {
 	key_free 0
 }
 
-# waits_guarded: `run` waits for KEY, and $guard is its guard.
+# failing_fork N: what $failing makes of it cannot fork for the N-th time.
+failing_fork() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	: >"$TMP/report"
+	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="0:fork:$1:11" INJECT_REPORT="$TMP/report")
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "a guard that cannot be replaced at once is when there is another chance" {
+	local guard failing
+	servers_start 1
+	failing_fork 2
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 5s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	kill -KILL "$guard"
+	wait_until "[[ ! -e /proc/$guard ]]" # it has been waited for, so the other was tried
+	kill -CHLD "$(pid run)"
+	wait_until '[[ $(guard_of run) ]]'
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+# waits_guarded [WRAPPER...]: `run` waits for KEY, and $guard is its guard.
 waits_guarded() {
 	servers_start 1
 	take
 	mkdir "$TMP/stamps"
-	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	spawn run "$@" "$REDLOCK" run -t 2s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
 	wait_until 'queued 1 0 && [[ $(guard_of run) ]]'
 	guard=$(guard_of run)
 	is_guard "$guard"
@@ -457,6 +483,21 @@ waits_guarded() {
 	next_in_line
 	kill -KILL "$(pid run)"
 	dead_before_next
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "a guard that was killed while the key was waited for, and cannot be replaced, starts no command" {
+	local guard failing
+	failing_fork 2
+	waits_guarded "${failing[@]}"
+	kill -KILL "$guard"
+	wait_until "! is_guard $guard"
+	give_back
+	finish run
+	expect 71 '' 'redlock: .*Resource temporarily unavailable.*'
+	! stamped "$TMP/stamps"
+	key_free 0
 }
 
 @test "one who has waited in vain leaves no guard, killed or not" {

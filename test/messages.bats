@@ -571,3 +571,24 @@ asked_twice() {
 	all_are_served a
 	wait_until no_trace
 }
+
+@test "a lease that is over when its fence has been raised at last is no lock, and asked for again" {
+	local i
+	servers_start 3
+	proxies_start
+	rcli 0 HSET "$(record)" fence 2000000000000000
+	take
+	rcli 1 HSET "$(record)" fence 7
+	for i in 0 1 2; do proxy_ears "$i" pass; done
+	spawn waiter "$REDLOCK" acquire --quarantine 0 -S "$(proxy_urls)" -t "$((SLOW * 2))s" --timeout 20s "$KEY"
+	wait_until 'queued 1'
+	server_stop 2 # so that it takes the two others' votes
+	proxy 1 still
+	give_back
+	wait_until '[[ $(rcli 1 HGET "$(record)" fence) == 2000* ]]'
+	wait_until 'key_free 1'
+	proxy 1 pass
+	finish waiter
+	expect 0 '[0-9a-f]{32}'
+	key_held_by "$output" 0 1
+}
