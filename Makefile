@@ -32,14 +32,18 @@ HARDENING = $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
 	-fstack-clash-protection -fcf-protection -fPIE
 # small, because what a run costs is mostly its start: pages that are mapped and
 # touched, not instructions
-CFLAGS := $(shell $(CC) -Oz -E -xc /dev/null >/dev/null 2>&1 && echo -Oz || echo -Os) -g
-LTO := $(if $(SANITIZE)$(findstring clang,$(shell $(CC) --version)),,-flto=auto)
+supported = $(shell $(CC) -Werror $(1) -E -xc /dev/null >/dev/null 2>&1 && echo '$(1)')
+CFLAGS := $(or $(call supported,-Oz),-Os) -g
+SMALL := $(if $(SANITIZE),,$(call supported,-fno-plt -mgeneral-regs-only \
+	-fno-expensive-optimizations -fno-tree-loop-im))
+LTO := $(if $(SANITIZE)$(findstring clang,$(shell $(CC) --version)),,\
+	-flto=1 -flto-partition=one)
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) \
 	$(HARDENING) -fno-asynchronous-unwind-tables -pthread -Isrc -I$(BUILD) \
 	$(subst -I/,-isystem /,$(shell $(PKG_CONFIG) --cflags hiredis libbsd-overlay)) \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer \
 	-fno-sanitize-recover=all) $(CFLAGS) $(EXTRA_CFLAGS)
-ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed -pthread \
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,pack-relative-relocs -Wl,--as-needed -pthread \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 # Of libbsd a handful of functions that the C library lacks, from its archive
 # where there is one: loading it and its libmd would be a twelfth of a run.
@@ -68,11 +72,11 @@ $(MODULE): $(TLS_OBJECTS)
 
 $(BUILD)/redlock: $(OBJECTS)
 	$(call say,LINK)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
+	$(Q)$(CC) $(ALL_CFLAGS) $(SMALL) $(LTO) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
 
 $(BUILD)/%.o: src/%.c | $(BUILD)/scripts.h
 	$(call say,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LTO:%=% -ffat-lto-objects) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) $(SMALL) $(LTO:%=% -ffat-lto-objects) -MMD -MP -c -o $@ $<
 
 # a server reads 16 KiB at once, and acquire, raise and release should be among
 # them
