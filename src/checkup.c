@@ -58,7 +58,8 @@ static int64_t read_number(const char *info, const char *name)
 	return to_number(identity_find(info, name, &length));
 }
 
-const char *checkup_read_info(struct checkup *at, const char *info)
+const char *checkup_read_info(struct checkup *at, const char *info,
+			      bool clustered)
 {
 	read_text(at->version, info, "\nredis_version:");
 	read_text(at->policy, info, "\nmaxmemory_policy:");
@@ -74,8 +75,8 @@ const char *checkup_read_info(struct checkup *at, const char *info)
 		return "too old: locks need Redis 5 or later";
 	if (strstr(info, "\nrole:slave") != NULL)
 		return "a replica: name its master";
-	if (strstr(info, "\ncluster_enabled:1") != NULL)
-		return "a node of a cluster: name servers that are none";
+	if (!clustered && strstr(info, "\ncluster_enabled:1") != NULL)
+		return "a node of a cluster: name it redis+cluster://host:port";
 	return NULL;
 }
 

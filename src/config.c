@@ -107,7 +107,7 @@ int config_add_servers(struct settings *settings, char *list,
 	int result = 0;
 
 	memcpy(copy, list, length + 1);
-	while (result == 0 && (text = strsep(&rest, ",")) != NULL)
+	while (result == 0 && (text = url_separate(&rest)) != NULL)
 		result = add_server(settings, text, error);
 	url_hide_secret(list);
 	explicit_bzero(copy, length);

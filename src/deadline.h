@@ -71,7 +71,7 @@ static inline int64_t deadline_left(struct deadline deadline)
 	return left > 0 ? left : 0;
 }
 
-#define DEADLINE_POLL_MAX 80 /* descriptors */
+#define DEADLINE_POLL_MAX 600 /* descriptors */
 
 /*
  * poll(2) until the deadline; what poll returns. poll's own clock stands still

@@ -55,8 +55,10 @@ void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
 	buffer_print(&doctor->lock.description, "command=redlock doctor\n");
 	doctor->waiter = doctor->lock;
 	attempt_begin(&doctor->waiter);
-	for (size_t i = 0; i < quorum->count; i++)
+	for (size_t i = 0; i < quorum->count; i++) {
 		checkup_init(&doctor->at[i]);
+		server_aim(&quorum->servers[i], doctor->lock.key);
+	}
 }
 
 void doctor_release(struct doctor *doctor)
@@ -205,6 +207,7 @@ static void hear_facts(struct doctor *doctor, size_t i,
 		       const struct reply *reply)
 {
 	struct checkup *at = &doctor->at[i];
+	const struct server *server = &doctor->lock.quorum->servers[i];
 	const char *wrong = NULL;
 
 	if (doctor->stage == STAGE_CONFIG)
@@ -213,7 +216,8 @@ static void hear_facts(struct doctor *doctor, size_t i,
 		checkup_read_time(at, reply, doctor->asked,
 				  clock_ms() - doctor->lock.quorum->asked_at);
 	else if (reply->count == 1 && reply->value[0].text != NULL)
-		wrong = checkup_read_info(at, reply->value[0].text);
+		wrong = checkup_read_info(at, reply->value[0].text,
+					  server->url.kind == URL_CLUSTER);
 	if (wrong != NULL)
 		refuse(doctor, i, EXIT_UNREACHED, wrong, "");
 }

@@ -2,13 +2,8 @@
  * `local:`, this user's own redis-server on a Unix socket, for locks among one
  * machine's processes.
  *
- * It must be the same server for all of a user's processes, or two of them
- * hold one lock. So the place does not depend on being logged in: a cron job
- * has no XDG_RUNTIME_DIR, and the login's own (/run/user/UID) goes away at
- * logout. The socket is in XDG_RUNTIME_DIR where that names another directory
- * of this user's, else in /tmp/redlock-UID. The directory is ours alone: it is
- * made with mode 0700, and one that somebody else owns, that others can enter,
- * or that is a symbolic link is refused, not used.
+ * It must be the same server for all of a user's processes, or two of them hold
+ * one lock: the socket is in the one directory that all of them share (runtime.h).
  *
  * Starting: whoever finds nobody listening takes an exclusive lock on a file
  * beside the socket (flopen(3)), looks again, and only then starts the server;

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "ballot.h"
+#include "discovery.h"
 #include "glob.h"
 #include "heap.h"
 #include "keyset.h"
+#include "nodes.h"
 
 #define RECORD_SUFFIX "redlock" /* after a ":", or a bare hash tag */
 #define CURSOR_SIZE 24
@@ -18,7 +20,10 @@ struct listing {
 	struct look look;
 	struct keyset listed;
 	size_t scanned;         /* the server that is scanned now */
+	struct nodes nodes;     /* of a cluster */
+	size_t node;            /* that is scanned now */
 	bool done[SERVERS_MAX]; /* has been scanned to its end */
+	size_t at_once; /* locks to look at: one, as a cluster has slots */
 	char cursor[CURSOR_SIZE];
 	struct argument *names; /* owned; the page's records */
 	size_t name_count;
@@ -65,7 +70,7 @@ static void add_pair(struct listing *listing, struct argument key,
 		return;
 	}
 	look_add(&listing->look, script_name(key, ""), name);
-	if (listing->look.count == LOOK_MOST)
+	if (listing->look.count == listing->at_once)
 		look(listing);
 }
 
@@ -153,14 +158,17 @@ static bool scan_page(struct listing *listing, const char *pattern)
 
 	quorum_round(quorum);
 	lock->vote[i] = VOTE_PENDING;
+	if (listing->nodes.count > 0)
+		server_visit(&quorum->servers[i],
+			     &listing->nodes.list[listing->node]);
 	script_scan(lock, i, listing->cursor, pattern);
 	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
 	listing->look.lost[i] = lock->vote[i] != VOTE_YES;
 	return !listing->look.lost[i];
 }
 
-/* Whether the server that is scanned now has been scanned to its end. */
-static bool scan_server(struct listing *listing, const char *pattern)
+/* Whether what is scanned now has been scanned to its end. */
+static bool scan_node(struct listing *listing, const char *pattern)
 {
 	const struct lister *lister = listing->lister;
 
@@ -180,6 +188,55 @@ static bool scan_server(struct listing *listing, const char *pattern)
 			return false;
 	} while (strcmp(listing->cursor, "0") != 0);
 	return true;
+}
+
+static void on_nodes(void *context, size_t i, const struct reply *reply)
+{
+	struct listing *listing = context;
+	struct lock *lock = &listing->look.lock;
+	const struct server *server = &lock->quorum->servers[i];
+
+	if (reply == NULL || reply->failure != NULL) {
+		lock->vote[i] = VOTE_FAILED;
+	} else if (reply->count != 1 || reply->value[0].text == NULL ||
+		   nodes_read(&listing->nodes, reply->value[0].text,
+			      server->discovery->place.host) < 0) {
+		ballot_reject(lock, i);
+	} else {
+		lock->vote[i] = VOTE_YES;
+	}
+}
+
+static bool find_nodes(struct listing *listing)
+{
+	static const struct argument words[] = {{"CLUSTER", 7}, {"NODES", 5}};
+	struct judge judge = {listing, on_nodes, never};
+	struct lock *lock = &listing->look.lock;
+	size_t i = listing->scanned;
+
+	quorum_round(lock->quorum);
+	lock->vote[i] = VOTE_PENDING;
+	quorum_ask(lock->quorum, i, false, words, 2);
+	quorum_gather(lock->quorum, deadline_in(lock->quorum->timeout), &judge);
+	listing->look.lost[i] = lock->vote[i] != VOTE_YES;
+	return !listing->look.lost[i];
+}
+
+/* A cluster's server is all of its masters. */
+static bool scan_server(struct listing *listing, const char *pattern)
+{
+	const struct quorum *quorum = listing->look.lock.quorum;
+	bool done = true;
+
+	if (quorum->servers[listing->scanned].url.kind != URL_CLUSTER)
+		return scan_node(listing, pattern);
+	if (!find_nodes(listing))
+		return false;
+	for (listing->node = 0; done && listing->node < listing->nodes.count;
+	     listing->node++)
+		done = scan_node(listing, pattern);
+	nodes_release(&listing->nodes);
+	return done;
 }
 
 /* Whether those that have not been scanned are too few for a quorum. */
@@ -221,8 +278,12 @@ int lock_list(struct quorum *quorum, const char *pattern,
 
 	listing->pattern = pattern;
 	listing->lister = lister;
-	for (size_t i = 0; i < quorum->count; i++)
+	listing->at_once = LOOK_MOST;
+	for (size_t i = 0; i < quorum->count; i++) {
 		quorum->servers[i].wide = true;
+		if (quorum->servers[i].url.kind == URL_CLUSTER)
+			listing->at_once = 1;
+	}
 	match_records(&records, pattern);
 	look_init(&listing->look, quorum);
 	look_round(&listing->look); /* who is there at all */

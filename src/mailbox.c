@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "discovery.h"
 #include "heap.h"
 #include "log.h"
 #include "token.h"
@@ -16,6 +17,7 @@ void mailbox_init(struct mailbox *mailbox, const struct server *servers,
 {
 	*mailbox = (struct mailbox){
 		.listener = listener,
+		.servers = servers,
 		.ears = heap_get(count, sizeof(struct server)),
 		.count = count,
 		.timeout = timeout,
@@ -62,13 +64,19 @@ static void give_up(struct mailbox *mailbox, size_t i)
 
 static void ask(struct mailbox *mailbox, size_t i)
 {
-	static const struct argument unsubscribe = {"UNSUBSCRIBE", 11};
-	const struct argument subscribe[] = {{"SUBSCRIBE", 9},
-					     mailbox->channel};
 	struct server *ear = &mailbox->ears[i];
+	/* a cluster's node tells no others what is said in a slot, since Redis 7 */
+	int plain = ear->url.kind != URL_CLUSTER || mailbox->ear[i].unsharded;
+	const struct argument unsubscribe = {&"SUNSUBSCRIBE"[plain],
+					     (size_t)(12 - plain)};
+	const struct argument subscribe[] = {
+		{&"SSUBSCRIBE"[plain], (size_t)(10 - plain)},
+		mailbox->channel,
+	};
 
 	if (mailbox->ear[i].state == EAR_REFUSED)
 		return;
+	server_aim(ear, mailbox->channel);
 	mailbox->ear[i].state = EAR_ASKED;
 	mailbox->ear[i].due = deadline_in(2 * mailbox->timeout);
 	if (server_is_up(ear))
@@ -141,9 +149,24 @@ static void got(void *context, struct server *ear, uint64_t ticket,
 		mailbox->listener->opened(mailbox->listener->context, i);
 	} else if (ear->why_passing) {
 		shut(mailbox, i);
+	} else if (!mailbox->ear[i].unsharded && ear->url.kind == URL_CLUSTER &&
+		   strncmp(reply->failure, "ERR unknown command", 19) == 0) {
+		mailbox->ear[i].unsharded = true;
+		ask(mailbox, i);
 	} else {
 		give_up(mailbox, i);
 	}
+}
+
+/* The server is no longer where it is listened to. */
+static bool is_elsewhere(const struct mailbox *mailbox, size_t i)
+{
+	const struct discovery *now = mailbox->servers[i].discovery;
+	const struct discovery *then = mailbox->ears[i].discovery;
+
+	return now != NULL && !now->seeking && now->place.name != NULL &&
+	       then->place.name != NULL &&
+	       strcasecmp(now->place.name, then->place.name) != 0;
 }
 
 /* One that has failed, has taken too long, or is to be tried again. */
@@ -164,7 +187,8 @@ static void look_after(struct mailbox *mailbox, size_t i)
 			shut(mailbox, i);
 		break;
 	case EAR_OPEN:
-		if (server_is_down(&mailbox->ears[i]))
+		if (server_is_down(&mailbox->ears[i]) ||
+		    is_elsewhere(mailbox, i))
 			shut(mailbox, i);
 		break;
 	case EAR_REFUSED:
@@ -175,20 +199,19 @@ static void look_after(struct mailbox *mailbox, size_t i)
 size_t mailbox_prepare(struct mailbox *mailbox, struct pollfd *polled,
 		       struct deadline *until)
 {
+	size_t count = 0;
+
 	for (size_t i = 0; i < mailbox->count; i++) {
 		struct server *ear = &mailbox->ears[i];
 
 		look_after(mailbox, i);
-		polled[i] = (struct pollfd){
-			.fd = server_fd(ear),
-			.events = server_events(ear),
-		};
-		*until = deadline_earlier(*until, server_wake(ear));
+		mailbox->ear[i].polled = count;
+		count += server_prepare(ear, polled + count, until);
 		if (mailbox->ear[i].state == EAR_SHUT ||
 		    mailbox->ear[i].state == EAR_ASKED)
 			*until = deadline_earlier(*until, mailbox->ear[i].due);
 	}
-	return mailbox->count;
+	return count;
 }
 
 void mailbox_pump(struct mailbox *mailbox, const struct pollfd *polled)
@@ -196,7 +219,8 @@ void mailbox_pump(struct mailbox *mailbox, const struct pollfd *polled)
 	/* one that fails here is down, which mailbox_prepare finds; but one whom
 	 * TLS refuses, or who refuses us, is not to be asked again */
 	for (size_t i = 0; i < mailbox->count; i++)
-		if (server_pump(&mailbox->ears[i], polled[i].revents, got,
+		if (server_pump(&mailbox->ears[i],
+				polled + mailbox->ear[i].polled, got,
 				mailbox) < 0 &&
 		    mailbox->ears[i].stream.failure.refused)
 			give_up(mailbox, i);

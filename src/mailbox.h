@@ -34,6 +34,7 @@ struct listener {
 
 struct mailbox {
 	const struct listener *listener;
+	const struct server *servers;
 	struct server *ears; /* owned */
 	size_t count;
 	struct argument channel;
@@ -43,6 +44,8 @@ struct mailbox {
 		enum { EAR_SHUT, EAR_ASKED, EAR_OPEN, EAR_REFUSED } state;
 		struct deadline due; /* the next try, or the end of this one */
 		unsigned failures;
+		bool unsharded; /* a cluster's node that knows no SSUBSCRIBE */
+		size_t polled;  /* its first descriptor */
 	} ear[SERVERS_MAX];
 };
 
@@ -64,8 +67,7 @@ const char *mailbox_failure(const struct mailbox *mailbox, size_t server);
 size_t mailbox_refused(const struct mailbox *mailbox, const char **name,
 		       const char **why);
 
-/* For quorum.c: fills as many polled as there are servers, and makes *until
- * earlier where need be; what poll(2) said goes to mailbox_pump. */
+/* For quorum.c, as server_prepare and server_pump. */
 size_t mailbox_prepare(struct mailbox *mailbox, struct pollfd *polled,
 		       struct deadline *until);
 void mailbox_pump(struct mailbox *mailbox, const struct pollfd *polled);

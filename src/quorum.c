@@ -153,40 +153,37 @@ static bool is_waiting(const struct quorum *quorum)
 static bool step(struct round *round, struct deadline until)
 {
 	struct quorum *quorum = round->quorum;
-	struct pollfd polled[2 * SERVERS_MAX + 1];
-	size_t count = quorum->count, more = 0;
+	struct pollfd polled[2 * SERVERS_MAX * POLLED_MAX + 1];
+	size_t at_mailbox, count = 1;
 
-	for (size_t i = 0; i < count; i++) {
-		struct server *server = &quorum->servers[i];
-
-		polled[i] = (struct pollfd){
-			.fd = server_fd(server),
-			.events = server_events(server),
-		};
-		until = deadline_earlier(until, server_wake(server));
-	}
-	polled[count] = (struct pollfd){
+	polled[0] = (struct pollfd){
 		.fd = quorum->interrupt,
 		.events = POLLIN,
 	};
+	for (size_t i = 0; i < quorum->count; i++) {
+		quorum->slot[i].polled = count;
+		count += server_prepare(&quorum->servers[i], polled + count,
+					&until);
+	}
+	at_mailbox = count;
 	if (quorum->mailbox != NULL)
-		more = mailbox_prepare(quorum->mailbox, polled + count + 1,
-				       &until);
-	if (deadline_poll(polled, count + 1 + more, until) < 0)
+		count += mailbox_prepare(quorum->mailbox, polled + count,
+					 &until);
+	if (deadline_poll(polled, count, until) < 0)
 		return false; /* EINTR: the caller looks at the clock */
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < quorum->count; i++) {
 		struct server *server = &quorum->servers[i];
 		bool was_up = server_is_up(server);
 
-		if (server_pump(server, polled[i].revents, got_reply, round) <
-		    0) {
+		if (server_pump(server, polled + quorum->slot[i].polled,
+				got_reply, round) < 0) {
 			quorum->slot[i].was_up |= was_up;
 			handle_broken(round, i);
 		}
 	}
 	if (quorum->mailbox != NULL)
-		mailbox_pump(quorum->mailbox, polled + count + 1);
-	return polled[count].revents != 0;
+		mailbox_pump(quorum->mailbox, polled + at_mailbox);
+	return polled[0].revents != 0;
 }
 
 enum gathered quorum_gather(struct quorum *quorum, struct deadline until,

@@ -33,9 +33,10 @@ struct quorum {
 	uint64_t ticket;
 	int64_t asked_at; /* ms; when this round began */
 	struct {
-		bool waiting; /* asked in this round, no answer yet */
-		bool was_up;  /* had a connection when it was asked */
-		bool broken;  /* lost one under the request */
+		bool waiting;  /* asked in this round, no answer yet */
+		bool was_up;   /* had a connection when it was asked */
+		bool broken;   /* lost one under the request */
+		size_t polled; /* its first descriptor */
 	} slot[SERVERS_MAX];
 };
 

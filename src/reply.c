@@ -85,8 +85,10 @@ void reply_flatten(struct reply *reply, const redisReply *from)
 
 bool reply_is_message(const struct reply *reply)
 {
-	return reply->count == 3 && reply->value[0].text != NULL &&
-	       strcmp(reply->value[0].text, "message") == 0;
+	const char *kind = reply->value[0].text;
+
+	return reply->count == 3 && kind != NULL &&
+	       (strcmp(kind, "message") == 0 || strcmp(kind, "smessage") == 0);
 }
 
 static const redisReply *find_array(const struct reply *reply, size_t value)
@@ -143,6 +145,7 @@ struct refusal reply_sort(const char *failure)
 		{"READONLY", EXIT_UNREACHED},
 		{"MOVED", EXIT_UNREACHED},
 		{"ASK", EXIT_UNREACHED},
+		{"CROSSSLOT", EXIT_UNREACHED},
 		{"DENIED", EXIT_UNREACHED},
 		{"ERR unknown command", EXIT_UNREACHED},
 		{"ERR DB index is out of range", EXIT_CONFIG},

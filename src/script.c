@@ -63,8 +63,13 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 		[2] = {number_of_keys, 0},
 	};
 	struct argument *next = arguments + 3;
+	struct server *server = &lock->quorum->servers[i];
 
-	buffer_print(&text, "local afterlife=%" PRId64 "\n", lock->afterlife);
+	if (key_count > 0)
+		server_aim(server, keys[0]);
+	buffer_print(&text, "local afterlife,clustered=%" PRId64 "%s\n",
+		     lock->afterlife,
+		     server->url.kind == URL_CLUSTER ? ",true" : "");
 	for (const char **part = script.parts; *part != NULL; part++)
 		buffer_append(&text, *part, strlen(*part));
 	arguments[1] = (struct argument){text.data, text.length};
@@ -72,8 +77,8 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 		number_of_keys, sizeof(number_of_keys), "%zu", key_count);
 	for (size_t k = 0; k < key_count; k++)
 		*next++ = keys[k];
-	next->length = (size_t)snprintf(db, sizeof(db), "%" PRIu32,
-					lock->quorum->servers[i].url.db);
+	next->length =
+		(size_t)snprintf(db, sizeof(db), "%" PRIu32, server->url.db);
 	next++->data = db;
 	*next++ = (struct argument){lock->token, strlen(lock->token)};
 	for (size_t k = 0; k < count; k++)

@@ -1,35 +1,18 @@
 #include "server.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <hiredis.h>
 
-#include "duration.h"
+#include "blame.h"
+#include "discovery.h"
+#include "greeting.h"
 #include "heap.h"
 
 #define READ_SIZE TLS_RECORD
-#define SHOWN_LONGEST 160 /* bytes of a server's error text */
-
-static int blame(struct server *server, int code, bool passing,
-		 const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static int blame(struct server *server, int code, bool passing,
-		 const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(server->why, sizeof(server->why), format, arguments);
-	va_end(arguments);
-	server->why_code = code;
-	server->why_passing = passing;
-	server->why_spoken = false;
-	return -1;
-}
 
 static void disconnect(struct server *server)
 {
@@ -54,6 +37,7 @@ static int fail(struct server *server, const char *what)
 void server_init(struct server *server, struct url *url, bool identify)
 {
 	*server = (struct server){.url = *url, .identify = identify};
+	server->discovery = discovery_new(&server->url);
 	stream_init(&server->stream);
 	*url = (struct url){0};
 }
@@ -61,6 +45,7 @@ void server_init(struct server *server, struct url *url, bool identify)
 void server_release(struct server *server)
 {
 	disconnect(server);
+	discovery_free(server->discovery);
 	buffer_release(&server->output);
 	buffer_release(&server->last);
 	url_release(&server->url);
@@ -95,47 +80,43 @@ static void format_command(struct buffer *to, const struct argument *arguments,
 	redisFreeCommand(command);
 }
 
-static void greet(struct server *server, enum owed_kind kind,
-		  const char *const *words, size_t count)
+void server_put(struct server *server, struct owed owed,
+		const struct argument *arguments, size_t count)
 {
-	struct argument arguments[4];
-
-	for (size_t i = 0; i < count; i++)
-		arguments[i] = (struct argument){words[i], strlen(words[i])};
 	format_command(&server->output, arguments, count);
-	owe(server, (struct owed){.kind = kind});
+	owe(server, owed);
 }
 
-/* What goes in front of the first command: login, name, identity. */
-static void greet_server(struct server *server)
+static bool is_seeking(const struct server *server)
 {
-	const struct url *url = &server->url;
-
-	if (url->password != NULL && url->user != NULL)
-		greet(server, OWED_LOGIN,
-		      (const char *[]){"AUTH", url->user, url->password}, 3);
-	else if (url->password != NULL)
-		greet(server, OWED_LOGIN,
-		      (const char *[]){"AUTH", url->password}, 2);
-	greet(server, OWED_NAME,
-	      (const char *[]){"CLIENT", "SETNAME", "redlock"}, 3);
-	if (!server->identify)
-		return;
-	greet(server, OWED_INFO, (const char *[]){"INFO", "server"}, 2);
-	greet(server, OWED_CONFIG, (const char *[]){"CONFIG", "GET", "append*"},
-	      3);
+	return server->discovery != NULL && server->discovery->seeking;
 }
 
-static int connect_start(struct server *server)
+static int open_at(struct server *server, const struct url *place)
 {
 	const char *why;
 
 	disconnect(server);
+	if (server->discovery != NULL)
+		server->stream.addresses.count = 0; /* maybe of another */
 	server->identity.known = false;
 	server->reader = reply_reader_new(server->wide);
-	greet_server(server);
-	why = stream_open(&server->stream, &server->url);
+	greeting_put(server);
+	why = stream_open(&server->stream, place);
 	return why != NULL ? fail(server, why) : 0;
+}
+
+static int connect_start(struct server *server)
+{
+	struct discovery *discovery = server->discovery;
+
+	if (discovery == NULL)
+		return open_at(server, &server->url);
+	discovery_start(discovery);
+	if (discovery->place.host != NULL &&
+	    open_at(server, &discovery->place) < 0 && !discovery->seeking)
+		return -1;
+	return 0; /* a guess may fail */
 }
 
 static int flush_output(struct server *server)
@@ -165,6 +146,10 @@ static int queue_last(struct server *server)
 		return fail(server, "it has stopped answering");
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
+	if (server->stream.state == STREAM_DOWN)
+		return 0; /* it is asked where it is found */
+	if (server->discovery != NULL)
+		discovery_check(server->discovery);
 	buffer_append(&server->output, server->last.data, server->last.length);
 	owe(server, server->last_owed);
 	return server_is_up(server) ? flush_output(server) : 0;
@@ -187,16 +172,23 @@ int server_ask_again(struct server *server)
 	return queue_last(server);
 }
 
+static void give_up(struct server *server)
+{
+	disconnect(server);
+	if (server->discovery != NULL)
+		discovery_stop(server->discovery);
+}
+
 void server_cut(struct server *server)
 {
 	stream_reset(&server->stream);
-	disconnect(server);
+	give_up(server);
 }
 
 void server_withdraw(struct server *server)
 {
 	if (!server_is_up(server))
-		disconnect(server);
+		give_up(server);
 }
 
 bool server_owes_sticky(const struct server *server)
@@ -210,62 +202,10 @@ bool server_owes_sticky(const struct server *server)
 void server_renew(struct server *server)
 {
 	if (!server_owes_sticky(server))
-		disconnect(server);
+		give_up(server);
 }
 
 /* --- what comes back ---------------------------------------------------- */
-
-void server_blame(struct server *server, const char *why)
-{
-	blame(server, EXIT_UNREACHED, true, "%s", why);
-}
-
-void server_blame_silence(struct server *server, int64_t waited_ms)
-{
-	static const char *const doing[] = {
-		[STREAM_DOWN] = "no connection",
-		[STREAM_RESOLVING] = "its name is not resolved",
-		[STREAM_CONNECTING] = "no connection",
-		[STREAM_PAUSING] = "its backlog of connections is full",
-		[STREAM_HANDSHAKE] = "no TLS handshake (is it redis://?)",
-		[STREAM_UP] = "no answer",
-	};
-	char text[DURATION_TEXT];
-
-	blame(server, EXIT_UNREACHED, true, "%s within %s",
-	      doing[server->stream.state], duration_format(text, waited_ms));
-}
-
-static int blame_refusal(struct server *server, struct refusal refusal)
-{
-	blame(server, refusal.code, refusal.passing, "%.*s", SHOWN_LONGEST,
-	      refusal.text[0] != '\0' ? refusal.text : "an empty error");
-	server->why_spoken = true;
-	return -1;
-}
-
-/* Takes one reply of the first exchange. -1 where it ends the connection. */
-static int greeted(struct server *server, enum owed_kind kind,
-		   const struct reply *reply)
-{
-	bool refused = reply->failure != NULL;
-
-	server->complained = refused;
-	if (kind == OWED_CONFIG && !refused)
-		identity_read_config(&server->identity, reply);
-	else if (refused && kind != OWED_CONFIG && !server->login_failed)
-		blame_refusal(server, kind == OWED_LOGIN
-					      ? reply_sort_login(reply->failure)
-					      : reply_sort(reply->failure));
-	if (kind == OWED_LOGIN && refused) {
-		/* what is behind it in the pipeline runs as the default user */
-		server->login_failed = true;
-	} else if (kind == OWED_INFO && !refused &&
-		   identity_read_info(&server->identity, reply) < 0) {
-		return fail(server, "its INFO cannot be read");
-	}
-	return 0;
-}
 
 static int dispatch(struct server *server, const redisReply *from,
 		    server_reply *callback, void *context)
@@ -289,11 +229,19 @@ static int dispatch(struct server *server, const redisReply *from,
 	server->owed_first = (server->owed_first + 1) % OWED_MAX;
 	server->owed_count--;
 	if (owed.kind != OWED_ASKED)
-		return greeted(server, owed.kind, &reply);
+		return greeting_take(server, owed.kind, &reply) == 0
+			       ? 0
+			       : fail(server, "its INFO cannot be read");
 	server->complained = false;
+	if (server->discovery != NULL && reply.failure != NULL &&
+	    discovery_is_elsewhere(reply.failure)) {
+		fail(server, reply.failure);
+		discovery_forget(server->discovery);
+		return -1;
+	}
 	if (server_is_barred(server))
 		reply.failure = server->why;
-	else if (reply.failure != NULL)
+	else if (reply.failure != NULL && !server->login_failed)
 		blame_refusal(server, reply_sort(reply.failure));
 	callback(context, server, owed.ticket, &reply);
 	return 0;
@@ -357,22 +305,6 @@ static int receive(struct server *server, server_reply *callback, void *context)
 	return parse(server, callback, context);
 }
 
-int server_fd(const struct server *server)
-{
-	return stream_fd(&server->stream);
-}
-
-short server_events(const struct server *server)
-{
-	return stream_events(&server->stream,
-			     server->sent < server->output.length);
-}
-
-struct deadline server_wake(const struct server *server)
-{
-	return stream_wake(&server->stream);
-}
-
 bool server_is_up(const struct server *server)
 {
 	return server->stream.state == STREAM_UP;
@@ -380,10 +312,28 @@ bool server_is_up(const struct server *server)
 
 bool server_is_down(const struct server *server)
 {
-	return server->stream.state == STREAM_DOWN;
+	return server->stream.state == STREAM_DOWN && !is_seeking(server);
 }
 
-int server_pump(struct server *server, short revents, server_reply *reply,
+size_t server_prepare(const struct server *server, struct pollfd *polled,
+		      struct deadline *until)
+{
+	bool output = server->sent < server->output.length;
+	bool guess = server_is_up(server) && is_seeking(server);
+
+	*polled = (struct pollfd){
+		.fd = guess && !output ? -1 : server_fd(server),
+		.events = POLLOUT,
+	};
+	if (!guess)
+		polled->events = stream_events(&server->stream, output);
+	*until = deadline_earlier(*until, stream_wake(&server->stream));
+	if (server->discovery == NULL)
+		return 1;
+	return 1 + discovery_prepare(server->discovery, polled + 1, until);
+}
+
+static int pump(struct server *server, short revents, server_reply *reply,
 		void *context)
 {
 	if (!server_is_up(server)) {
@@ -391,8 +341,48 @@ int server_pump(struct server *server, short revents, server_reply *reply,
 
 		if (why != NULL)
 			return fail(server, why);
-	} else if (revents != 0 && receive(server, reply, context) < 0) {
+	} else if (revents != 0 && !is_seeking(server) &&
+		   receive(server, reply, context) < 0) {
 		return -1;
 	}
 	return server_is_up(server) ? flush_output(server) : 0;
+}
+
+/* Goes where the seeds say that it is, unless it was right to go there. */
+static int seek(struct server *server, const struct pollfd *polled)
+{
+	struct discovery *discovery = server->discovery;
+	bool checking = !discovery->seeking;
+
+	switch (discovery_pump(discovery, polled)) {
+	case DISCOVERY_SEEKING:
+		return 0;
+	case DISCOVERY_FAILED:
+		disconnect(server);
+		return blame_discovery(server);
+	case DISCOVERY_CHANGED:
+		if (checking && server->stream.state != STREAM_DOWN)
+			return fail(server, "it is there now");
+		disconnect(server);
+		break;
+	case DISCOVERY_CONFIRMED:
+		break;
+	}
+	if (checking || server->stream.state != STREAM_DOWN)
+		return 0;
+	if (open_at(server, &discovery->place) < 0)
+		return -1;
+	return queue_last(server);
+}
+
+int server_pump(struct server *server, const struct pollfd *polled,
+		server_reply *reply, void *context)
+{
+	int result;
+
+	if (server->discovery != NULL && discovery_is_busy(server->discovery) &&
+	    seek(server, polled + 1) < 0)
+		return -1;
+	result = pump(server, polled->revents, reply, context);
+	return is_seeking(server) ? 0 : result; /* a guess may fail */
 }

@@ -3,9 +3,8 @@
  * comes, the bytes are moved here without ever blocking.
  *
  * server_ask queues a command and connects where needed; nothing moves until
- * server_pump is called with what poll(2) said of server_fd/server_events (or
- * when the moment server_wake has come). The whole first exchange (login,
- * name, identity, command) leaves in one write.
+ * server_pump is called with what poll(2) said of what server_prepare wants. The
+ * whole first exchange (login, name, identity, command) leaves in one write.
  *
  * Why a reply is never taken for another's: Redis answers in order, so the
  * connection keeps a queue of what it is owed, and a reply counts for the
@@ -49,11 +48,15 @@ struct owed {
 	uint64_t ticket;
 };
 
+struct discovery;
+
 struct server {
-	struct url url; /* owned */
-	bool identify;  /* ask for struct identity */
-	bool listens;   /* hands over messages, with ticket 0 */
-	bool wide;      /* takes larger replies (reply.h) */
+	struct url url;              /* owned */
+	struct discovery *discovery; /* owned; NULL: the URL says where it is */
+	bool guest;    /* answers count although the login was refused */
+	bool identify; /* ask for struct identity */
+	bool listens;  /* hands over messages, with ticket 0 */
+	bool wide;     /* takes larger replies (reply.h) */
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */
@@ -85,6 +88,10 @@ void server_release(struct server *server);
 int server_ask(struct server *server, uint64_t ticket, bool sticky,
 	       const struct argument *arguments, size_t count);
 
+/* Queues a command of the first exchange (greeting.h), with what is owed for it. */
+void server_put(struct server *server, struct owed owed,
+		const struct argument *arguments, size_t count);
+
 /* Asks the last command again on a fresh connection, under its old ticket. */
 int server_ask_again(struct server *server);
 
@@ -96,7 +103,7 @@ bool server_is_down(const struct server *server);
  * why tells the cause. */
 static inline bool server_is_barred(const struct server *server)
 {
-	return server->login_failed ||
+	return (server->login_failed && !server->guest) ||
 	       (server->identify && !server->identity.known);
 }
 
@@ -107,13 +114,28 @@ static inline bool server_has_refused(const struct server *server)
 	       server->why[0] != '\0';
 }
 
-int server_fd(const struct server *server);
-short server_events(const struct server *server);
-struct deadline server_wake(const struct server *server);
+static inline int server_fd(const struct server *server)
+{
+	return stream_fd(&server->stream);
+}
 
-/* Moves bytes; -1 where the connection failed and is closed (see why). */
-int server_pump(struct server *server, short revents, server_reply *reply,
-		void *context);
+#define POLLED_MAX (1 + SEEDS_MAX) /* descriptors of one server */
+
+/* Fills in what is to be polled for it, and makes *until earlier where need be;
+ * how many there are is always the same for a server. */
+size_t server_prepare(const struct server *server, struct pollfd *polled,
+		      struct deadline *until);
+
+/* Moves bytes, with what poll(2) said of these; -1 where the connection failed and
+ * is closed (see why). */
+int server_pump(struct server *server, const struct pollfd *polled,
+		server_reply *reply, void *context);
+
+/* What the next requests are about: where a cluster is asked for it. */
+void server_aim(struct server *server, struct argument key);
+
+/* What comes next is for this node of the cluster. */
+void server_visit(struct server *server, const struct url *place);
 
 /* Closes the connection; what was not sent yet never is. */
 void server_cut(struct server *server);

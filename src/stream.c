@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -143,7 +144,7 @@ const char *stream_open(struct stream *stream, const struct url *url)
 	stream->failure = (struct tls_failure){0};
 	stream->tls_host = url->tls ? url->host : NULL;
 	stream->address = 0;
-	if (url->kind != URL_TCP) {
+	if (url->kind == URL_UNIX) {
 		unix_address(&stream->addresses.list[0], url->path);
 		stream->addresses.count = 1;
 	} else if (stream->addresses.count == 0 &&
@@ -281,6 +282,18 @@ const char *stream_why(const struct stream *stream)
 {
 	return stream->failure.text[0] != '\0' ? stream->failure.text
 					       : strerror(errno);
+}
+
+int stream_address(const struct stream *stream, char *text, size_t size)
+{
+	const struct address *address =
+		&stream->addresses.list[stream->address];
+
+	return getnameinfo((const struct sockaddr *)&address->socket,
+			   address->length, text, (socklen_t)size, NULL, 0,
+			   NI_NUMERICHOST) == 0
+		       ? 0
+		       : -1;
 }
 
 bool stream_is_listening(const char *path)

@@ -76,6 +76,9 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size);
 /* Why one of them has just failed. */
 const char *stream_why(const struct stream *stream);
 
+/* The address it is connected to, as text; 0 or -1. */
+int stream_address(const struct stream *stream, char *text, size_t size);
+
 /* Whether somebody listens on a Unix socket, if only with a full backlog. */
 bool stream_is_listening(const char *path);
 

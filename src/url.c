@@ -7,8 +7,12 @@
 
 #include "heap.h"
 #include "output.h"
+#include "place.h"
 
 #define DEFAULT_PORT 6379
+#define SENTINEL_PORT 26379
+#define SENTINEL "redis+sentinel://"
+#define CLUSTER "redis+cluster://"
 #define QUOTED_LONGEST 200
 
 void url_release(struct url *url)
@@ -19,6 +23,10 @@ void url_release(struct url *url)
 	free(url->password);
 	free(url->host);
 	free(url->path);
+	for (size_t i = 0; i < url->seed_count; i++)
+		url_release(&url->seeds[i]);
+	free(url->seeds);
+	free(url->master);
 	free(url->name);
 	*url = (struct url){0};
 }
@@ -31,6 +39,11 @@ struct url url_copy(const struct url *url)
 	copy.password = heap_copy(url->password);
 	copy.host = heap_copy(url->host);
 	copy.path = heap_copy(url->path);
+	if (url->seeds != NULL)
+		copy.seeds = heap_get(url->seed_count, sizeof(*copy.seeds));
+	for (size_t i = 0; url->seeds != NULL && i < url->seed_count; i++)
+		copy.seeds[i] = url_copy(&url->seeds[i]);
+	copy.master = heap_copy(url->master);
 	copy.name = heap_copy(url->name);
 	return copy;
 }
@@ -120,23 +133,6 @@ static int percent_decode(char *text)
 	return 0;
 }
 
-/* A number without sign or blank, at most limit; -1 otherwise. */
-static long number_parse(const char *text, long limit)
-{
-	long value = 0;
-
-	if (*text == '\0')
-		return -1;
-	for (; *text; text++) {
-		if (!isdigit((unsigned char)*text))
-			return -1;
-		value = value * 10 + (*text - '0');
-		if (value > limit)
-			return -1;
-	}
-	return value;
-}
-
 /* Cuts "user:password@" off *rest. NULL, or what is wrong. */
 static const char *parse_login(struct url *url, char **rest)
 {
@@ -166,58 +162,12 @@ static const char *parse_login(struct url *url, char **rest)
 
 static const char *parse_db(struct url *url, const char *text)
 {
-	long db = number_parse(text, 65535);
+	long db = place_number(text, 65535);
 
 	if (db < 0)
 		return "the database is not a number from 0 to 65535";
 	url->db = (uint32_t)db;
 	return NULL;
-}
-
-static const char *parse_port(struct url *url, const char *text)
-{
-	long port = number_parse(text, 65535);
-
-	if (port < 1)
-		return "the port is not a number from 1 to 65535";
-	url->port = (uint16_t)port;
-	return NULL;
-}
-
-/* A "host", "host:port", "[v6]" or "[v6]:port" */
-static const char *parse_host(struct url *url, char *text)
-{
-	const char *letters = "._-";
-	char *port = NULL, *end;
-
-	if (*text == '[') {
-		letters = ".:%_-";
-		end = strchr(++text, ']');
-		if (end == NULL)
-			return "a '[' without its ']'";
-		*end++ = '\0';
-		if (*end != '\0' && *end != ':')
-			return "trailing text behind ']'";
-		if (strchr(text, ':') == NULL)
-			return "brackets are for IPv6 addresses";
-		if (*end == ':')
-			port = end + 1;
-	} else if ((end = strchr(text, ':')) != NULL) {
-		if (strchr(end + 1, ':') != NULL)
-			return "an IPv6 address needs brackets: [::1]:6379";
-		*end = '\0';
-		port = end + 1;
-	}
-	if (*text == '\0')
-		return "the host is missing";
-	for (const char *c = text; *c; c++)
-		if (!isalnum((unsigned char)*c) && strchr(letters, *c) == NULL)
-			return "a host name cannot contain that";
-	if (strlen(text) > 253)
-		return "the host name is too long";
-	url->host = heap_copy(text);
-	url->port = DEFAULT_PORT;
-	return port != NULL ? parse_port(url, port) : NULL;
 }
 
 static const char *parse_tcp(struct url *url, char *rest)
@@ -226,13 +176,14 @@ static const char *parse_tcp(struct url *url, char *rest)
 	char *db;
 
 	url->kind = URL_TCP;
+	url->port = DEFAULT_PORT;
 	wrong = parse_login(url, &rest);
 	if (wrong != NULL)
 		return wrong;
 	db = strchr(rest, '/');
 	if (db != NULL)
 		*db++ = '\0';
-	wrong = parse_host(url, rest);
+	wrong = place_parse(url, rest);
 	if (wrong == NULL && db != NULL && *db != '\0')
 		wrong = parse_db(url, db);
 	return wrong;
@@ -264,16 +215,99 @@ static const char *parse_unix(struct url *url, char *rest)
 	return parse_db(url, query + 3);
 }
 
+/* Hosts that know where the server is, and nothing behind them. */
+static const char *parse_seeds(struct url *url, char *rest, uint16_t port)
+{
+	url->seeds = heap_get(SEEDS_MAX, sizeof(*url->seeds));
+	for (char *text; (text = strsep(&rest, ",")) != NULL;) {
+		struct url *seed = &url->seeds[url->seed_count];
+		struct buffer name = {0};
+		const char *wrong;
+
+		if (url->seed_count == SEEDS_MAX)
+			return "it takes 8 hosts at most";
+		seed->port = port;
+		wrong = place_parse(seed, text);
+		if (wrong != NULL) {
+			url_release(seed);
+			return wrong;
+		}
+		place_print(&name, seed);
+		seed->name = name.data;
+		for (size_t i = 0; i < url->seed_count; i++)
+			if (strcmp(url->seeds[i].name, seed->name) == 0)
+				wrong = "a host is there twice";
+		url->seed_count++;
+		if (wrong != NULL)
+			return wrong;
+	}
+	return NULL;
+}
+
+static const char *parse_sentinel(struct url *url, char *rest)
+{
+	const char *wrong;
+	char *name, *db;
+
+	url->kind = URL_SENTINEL;
+	wrong = parse_login(url, &rest);
+	if (wrong != NULL)
+		return wrong;
+	name = strchr(rest, '/');
+	if (name == NULL)
+		return "the master's name is missing: " SENTINEL
+		       "host:port/name";
+	*name++ = '\0';
+	db = strchr(name, '/');
+	if (db != NULL)
+		*db++ = '\0';
+	wrong = parse_seeds(url, rest, SENTINEL_PORT);
+	if (wrong != NULL)
+		return wrong;
+	if (place_check_host(name, "._-") != NULL)
+		return "a master's name is of letters, digits, '.', '-' and "
+		       "'_'";
+	url->master = heap_copy(name);
+	return db != NULL && *db != '\0' ? parse_db(url, db) : NULL;
+}
+
+static const char *parse_cluster(struct url *url, char *rest)
+{
+	const char *wrong;
+	char *slash;
+
+	url->kind = URL_CLUSTER;
+	wrong = parse_login(url, &rest);
+	if (wrong != NULL)
+		return wrong;
+	slash = strchr(rest, '/');
+	if (slash != NULL && slash[1] != '\0')
+		return "a cluster has no databases and no path";
+	if (slash != NULL)
+		*slash = '\0';
+	return parse_seeds(url, rest, DEFAULT_PORT);
+}
+
 static char *make_name(const struct url *url)
 {
 	struct buffer name = {0};
-	int v6 = url->kind == URL_TCP && strchr(url->host, ':') != NULL;
 
 	switch (url->kind) {
+	case URL_SENTINEL:
+	case URL_CLUSTER:
+		buffer_print(&name, "%s",
+			     url->kind == URL_CLUSTER ? CLUSTER : SENTINEL);
+		for (size_t i = 0; i < url->seed_count; i++)
+			buffer_print(&name, i > 0 ? ",%s" : "%s",
+				     url->seeds[i].name);
+		if (url->master != NULL)
+			buffer_print(&name, "/%s", url->master);
+		if (url->db != 0)
+			buffer_print(&name, "/%u", url->db);
+		break;
 	case URL_TCP:
-		buffer_print(&name, "%s://%s%s%s:%u",
-			     url->tls ? "rediss" : "redis", v6 ? "[" : "",
-			     url->host, v6 ? "]" : "", url->port);
+		buffer_print(&name, url->tls ? "rediss://" : "redis://");
+		place_print(&name, url);
 		if (url->db != 0)
 			buffer_print(&name, "/%u", url->db);
 		break;
@@ -299,12 +333,46 @@ static const char *parse_copy(struct url *url, char *copy)
 	}
 	if (strncmp(copy, "unix://", 7) == 0)
 		return parse_unix(url, copy + 7);
+	if (strncmp(copy, SENTINEL, strlen(SENTINEL)) == 0)
+		return parse_sentinel(url, copy + strlen(SENTINEL));
+	if (strncmp(copy, CLUSTER, strlen(CLUSTER)) == 0)
+		return parse_cluster(url, copy + strlen(CLUSTER));
 	if (strcmp(copy, "local:") == 0) {
 		url->kind = URL_LOCAL;
 		return NULL;
 	}
 	return "a server is redis://host:port, rediss://host:port (TLS), "
-	       "unix:///path or local:";
+	       "unix:///path, " SENTINEL "host:port/name, " CLUSTER
+	       "host:port or local:";
+}
+
+static bool has_hosts(const char *text)
+{
+	return strncmp(text, SENTINEL, strlen(SENTINEL)) == 0 ||
+	       strncmp(text, CLUSTER, strlen(CLUSTER)) == 0;
+}
+
+static bool begins_url(const char *text)
+{
+	size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz+");
+
+	return strncmp(text + scheme, "://", 3) == 0 ||
+	       strcmp(text, "local:") == 0 || strncmp(text, "local:,", 7) == 0;
+}
+
+char *url_separate(char **list)
+{
+	char *first = *list, *comma = first;
+
+	if (first == NULL || !has_hosts(first))
+		return strsep(list, ",");
+	do
+		comma = strchr(comma + 1, ',');
+	while (comma != NULL && !begins_url(comma + 1));
+	if (comma != NULL)
+		*comma++ = '\0';
+	*list = comma;
+	return first;
 }
 
 int url_parse(struct url *url, const char *text, struct error *error)

@@ -4,6 +4,8 @@
  *	redis://[[user]:password@]host[:port][/db]
  *	rediss://...	the same over TLS
  *	unix://[[user]:password@]/path[?db=N]
+ *	redis+sentinel://[[user]:password@]host[:port][,...]/name[/db]
+ *	redis+cluster://[[user]:password@]host[:port][,...]
  *	local:
  *
  * Works on a copy and hands over only a whole result. User and password may be
@@ -20,7 +22,9 @@
 
 #define URL_PATH_SIZE 108 /* of a Unix socket's path, with the NUL */
 
-enum url_kind { URL_TCP, URL_UNIX, URL_LOCAL };
+#define SEEDS_MAX 8 /* hosts that know where the server is */
+
+enum url_kind { URL_TCP, URL_UNIX, URL_LOCAL, URL_SENTINEL, URL_CLUSTER };
 
 struct url {
 	enum url_kind kind;
@@ -30,11 +34,19 @@ struct url {
 	uint16_t port;
 	char *path; /* URL_UNIX */
 	uint32_t db;
-	char *name; /* for people: the URL without its secrets */
+	struct url
+		*seeds; /* URL_SENTINEL, URL_CLUSTER; URL_TCP without login */
+	size_t seed_count;
+	char *master; /* URL_SENTINEL: by this name they know it */
+	char *name;   /* for people: the URL without its secrets */
 };
 
 /* 0, or -1 with *error (EXIT_USAGE) and *url zeroed. */
 int url_parse(struct url *url, const char *text, struct error *error);
+
+/* Cuts the first URL off a list of them, as strsep(3) does: at a comma, but for
+ * those between hosts, behind which no URL begins. */
+char *url_separate(char **list);
 
 /* A copy of its own; without memory the process ends. */
 struct url url_copy(const struct url *url);

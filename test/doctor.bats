@@ -245,7 +245,7 @@ is_empty_soon() {
 	[[ $status == 69 ]]
 	servers_start_tcp 1 --cluster-enabled yes
 	redlock doctor
-	expect 69 '.*: error: a node of a cluster: name servers that are none' 'redlock: 0 of 1 .*'
+	expect 69 '.*: error: a node of a cluster: name it redis\+cluster://host:port' 'redlock: 0 of 1 .*'
 	is_empty 0
 }
 

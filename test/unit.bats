@@ -53,6 +53,10 @@ unit() {
 	unit ballot
 }
 
+@test "a key's slot and a cluster's masters are what Redis says" {
+	unit cluster
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do

@@ -494,7 +494,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 bad_urls=(
 	127.0.0.1 127.0.0.1:6379 host /run/redis.sock redis: redis:/host redis:// redis:///1
 	redis://:6379 redis://:6379/1 redis://user@:1 http://host foo://host REDIS://host
-	redisss://host redis+sentinel://host/name redis+cluster://host
+	redisss://host redis+sentinel://host redis+sentinel://host/ redis+sentinel:///name redis+sentinel://a,/name
+	redis+sentinel://host:0/name redis+sentinel://a,a/name redis+sentinel://a/name/x redis+sentinel://a/name,b
+	redis+cluster:// redis+cluster://host/1 redis+cluster://a,a:6379 redis+cluster://a,b,c,d,e,f,g,h,i
 	redis://host:0 redis://host:65536 redis://host:6379x redis://host: redis://host:-1 redis://host:+1
 	redis://host:99999999999999999999 redis://host:1:2
 	redis://host/-1 redis://host/16x redis://host/a redis://host/1/2 redis://host/99999999999999999999

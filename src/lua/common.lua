@@ -1,7 +1,7 @@
 -- In front of every script: its arguments, the clock, and who holds KEY.
 -- KEYS: KEY, its record, its queue, its wishes
 -- ARGV: database, token, and what the script adds
--- `afterlife` (ms, by which the record outlives the lock) is defined in front of it.
+-- Defined in front of it: `afterlife` (ms, by which the record outlives the lock), `clustered`.
 local call, try, format = redis.call, redis.pcall, string.format
 local key, record, queue, wishes = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]

@@ -3,6 +3,7 @@
 -- ARGV: database, token, then the names of KEY and of what is beside it, as no lock has them
 -- returns {1, {what a lock needs ...}, {what waiters, status and list can do without ...}}
 local lacks = {{}, {}}
+local sharded = clustered and redis.REDIS_VERSION_NUM
 
 local function try(list, commands, ...)
   for command in commands:gmatch('%a+') do
@@ -10,7 +11,7 @@ local function try(list, commands, ...)
     local why = type(reply) == 'table' and reply.err or ''
     local rule = '+' .. command
     if why:find('channel') or why:find('key') and not why:find('to run') then
-      rule = (command == 'publish' and '&' or '~') .. tostring((...)):gsub(':doctor:.*', '*')
+      rule = (command:find('publish') and '&' or '~') .. tostring((...)):gsub(':doctor:.*', '*')
     end
     if not lacks[rule] and (why:find('NOPERM') or why:find('executing the script')
         or why:find('Unknown Redis')) then
@@ -33,9 +34,9 @@ try(1, 'type pttl del hkeys hlen zcard', key)
 try(1, 'hget hdel hexists zrem zscore zrank', key, 'x')
 try(1, 'getrange hincrby', key, 'x', 'y')
 try(1, 'set hset zadd zrange zrangebyscore', key, 'x', 'y', 'z')
-try(2, 'publish', record .. ':' .. token, '')
+try(2, sharded and 'spublish' or 'publish', record .. ':' .. token, '')
 try(2, 'publish', 'redisson_lock__channel:' .. record, '')
-try(2, 'pubsub', 'numsub')
+try(2, 'pubsub', sharded and 'shardnumsub' or 'numsub')
 try(2, 'scan', 0, 'count', 1)
 try(2, 'hgetall', key)
 try(2, 'zcount', key, 'x', 'y')

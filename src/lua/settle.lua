@@ -107,13 +107,16 @@ local function remove(who, hold)
   try('hdel', record, 'holder:' .. who)
 end
 
+-- Of a cluster all nodes would be told by a PUBLISH; since Redis 7 there is one for a slot.
+local sharded = clustered and redis.REDIS_VERSION_NUM
+
 local function tell(who, ...)
-  return try('publish', record .. ':' .. who, table.concat({...}, ' '))
+  return try(sharded and 'spublish' or 'publish', record .. ':' .. who, table.concat({...}, ' '))
 end
 
 -- Who keeps others waiting must be there: it listens, and has asked within two heartbeats.
 local function is_away(who, wish)
-  local heard = try('pubsub', 'numsub', record .. ':' .. who)
+  local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. who)
   return heard[2] == 0 or now - wish.seen > 10000
 end
 

@@ -4,6 +4,8 @@
  * held that a quorum has not granted, and what is shown is fit for a terminal.
  * Built with -fsanitize=fuzzer.
  *
+ * The servers may be one that Sentinels or a cluster's nodes are asked for.
+ *
  * The input's first byte is what is done, the second what kind of lock and how
  * many servers, the third how the world is; the rest is what servers say.
  */
@@ -202,6 +204,24 @@ static void exercise(struct lock *lock, uint8_t what)
 	}
 }
 
+/* One server, that others are asked for. */
+static void make_search(struct quorum *quorum, bool cluster, size_t seeds,
+			bool identify)
+{
+	static const char *const hosts[] = {"h:1", "h:1,h:2", "h:1,h:2,h:3"};
+	struct error error;
+	struct url url;
+	char text[80];
+
+	snprintf(text, sizeof(text), "redis+%s://%s%s%s",
+		 cluster ? "cluster" : "sentinel",
+		 identify ? "user:secret@" : "", hosts[seeds % 3],
+		 cluster ? "" : "/m/1");
+	if (url_parse(&url, text, &error) < 0)
+		abort();
+	quorum_init(quorum, &url, 1, TIMEOUT, identify);
+}
+
 static void make_quorum(struct quorum *quorum, size_t count, bool identify)
 {
 	struct url urls[WORLD_SERVERS] = {0};
@@ -231,10 +251,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return -1;
 	rules.greets = !(data[2] & 1);
 	rules.drips = data[2] & 2;
+	rules.hints = data[2] & 32;
 	rules.down = data[2] & 4 ? data[2] >> 5 : 0;
 	rules.interrupts = data[2] & 8 ? 150 : 0;
 	world_begin(rules, data + 3, size - 3);
-	make_quorum(&quorum, counts[data[1] >> 4 & 3], data[2] & 1);
+	if (data[1] & 8)
+		make_search(&quorum, data[2] & 16, data[1] >> 4 & 3,
+			    data[2] & 1);
+	else
+		make_quorum(&quorum, counts[data[1] >> 4 & 3], data[2] & 1);
 	quorum.interrupt = rules.interrupts > 0 ? WORLD_INTERRUPT : -1;
 	lock_init(&lock, &quorum, "key", TTL, data[1] & 64 ? 1000 : 0);
 	lock.kind = data[1] % 8 % (KIND_NONE + 1);

@@ -15,11 +15,13 @@
 #include "glob.h"
 #include "held.h"
 #include "keyset.h"
+#include "nodes.h"
 #include "output.h"
 #include "record.h"
 #include "requests.h"
 #include "script.h"
 #include "signals.h"
+#include "slot.h"
 #include "suggest.h"
 #include "url.h"
 
@@ -204,6 +206,21 @@ static void fuzz_keyset(const char *text, size_t size)
 	keyset_release(&set);
 }
 
+/* CLUSTER NODES: places that could be connected to, or none. */
+static void fuzz_nodes(const char *text, size_t size)
+{
+	struct nodes nodes;
+
+	if (slot_find(text, size) >= 16384)
+		abort();
+	if (nodes_read(&nodes, text, "self") == 0 && nodes.count == 0)
+		abort();
+	for (size_t i = 0; i < nodes.count; i++)
+		if (nodes.list[i].host[0] == '\0' || nodes.list[i].port == 0)
+			abort();
+	nodes_release(&nodes);
+}
+
 static void fuzz_refusal(const char *text)
 {
 	struct refusal refusal = reply_sort(text);
@@ -295,6 +312,9 @@ static void fuzz(char part, char *text, size_t size)
 		break;
 	case 'n':
 		fuzz_names(text, size);
+		break;
+	case 'c':
+		fuzz_nodes(text, size);
 		break;
 	case 'i':
 		fuzz_identity(text, size);

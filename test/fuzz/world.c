@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "deadline.h"
+#include "hint.h"
 #include "output.h"
+#include "place.h"
 #include "stream.h"
 
 #define CONNECTIONS 64
@@ -169,7 +171,7 @@ static void answer(struct connection *connection, const struct word *words)
 {
 	char text[400];
 
-	if (is(words[0], "SUBSCRIBE"))
+	if (is(words[0], "SUBSCRIBE") || is(words[0], "SSUBSCRIBE"))
 		subscribe(connection, words[1]);
 	if (!world.greets || is(words[0], "EVAL")) {
 		answer_next(connection);
@@ -180,7 +182,13 @@ static void answer(struct connection *connection, const struct word *words)
 		say_text(connection, "\r\nuptime_in_seconds:9999\r\n\r\n\r\n");
 	} else if (is(words[0], "CONFIG")) {
 		say_text(connection, "*0\r\n");
-	} else if (is(words[0], "SUBSCRIBE") || is(words[0], "UNSUBSCRIBE")) {
+	} else if (is(words[0], "SENTINEL")) {
+		say_text(connection, "*2\r\n$1\r\nh\r\n$1\r\n1\r\n");
+	} else if (is(words[0], "EXISTS")) {
+		say_text(connection, connection->server == 0
+					     ? ":0\r\n"
+					     : "-MOVED 1 h:1\r\n");
+	} else if (memmem(words[0].text, words[0].length, "SUBSCRIBE", 9)) {
 		snprintf(text, sizeof(text),
 			 "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
 			 strlen(connection->channel), connection->channel);
@@ -307,7 +315,10 @@ void stream_reset(struct stream *stream)
 
 const char *stream_open(struct stream *stream, const struct url *url)
 {
-	size_t server = (size_t)(url->path[1] - '0'), i = 0;
+	size_t server = url->kind == URL_UNIX
+				? (size_t)(url->path[1] - '0')
+				: (url->port - 1U) % WORLD_SERVERS;
+	size_t i = 0;
 
 	stream_close(stream);
 	if (world.down >> server & 1)
@@ -395,10 +406,38 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size)
 	return (ssize_t)size;
 }
 
+int stream_address(const struct stream *stream, char *text, size_t size)
+{
+	snprintf(text, size, "10.0.0.%zu", connection_of(stream->fd)->server);
+	return 0;
+}
+
 bool stream_is_listening(const char *path)
 {
 	(void)path;
 	return false;
+}
+
+/* --- hint.h --------------------------------------------------------------- */
+
+void hint_init(struct hint *hint, const char *name)
+{
+	(void)name;
+	*hint = (struct hint){0};
+}
+
+int hint_read(struct hint *hint, unsigned slot, struct url *place)
+{
+	(void)hint;
+	return world.hints && slot % 2 == 0 ? place_set(place, "h", "1") : -1;
+}
+
+void hint_write(struct hint *hint, unsigned slot, const struct url *place)
+{
+	(void)hint;
+	(void)slot;
+	if (place->host == NULL || place->port == 0)
+		abort();
 }
 
 /* --- deadline.h ----------------------------------------------------------- */

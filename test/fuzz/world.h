@@ -1,8 +1,11 @@
 /*
  * A world without sockets and without waiting, for the fuzzers: it stands in
- * for stream.c and deadline.c (and, by -Dclock_gettime=world_gettime, for the
+ * for stream.c, hint.c and deadline.c (and, by -Dclock_gettime=world_gettime, for the
  * clock). What servers say is the rest of the fuzzer's input; time passes only
  * when nobody has anything to say, and then at once.
+ *
+ * A server has the name /DIGIT of a Unix socket, or a port, counted round and
+ * round. Of one that has to be looked for it is known that it may be at port 1.
  *
  * The input is cut into pieces at each byte 0x1e. A piece is for the server
  * whose digit (0 to 4) begins it, else for each of them. Each request of a
@@ -30,6 +33,7 @@
 struct world_rules {
 	bool greets;        /* all but EVAL and messages is answered properly */
 	bool drips;         /* a few bytes at a time, both ways */
+	bool hints;         /* it is known where a server was */
 	uint8_t down;       /* a bit for each server that nobody reaches */
 	int64_t interrupts; /* ms; when WORLD_INTERRUPT is readable, 0: never */
 };

@@ -52,6 +52,19 @@ static void test_good(void)
 		{"unix://bob:hunter2@/s?db=0", URL_UNIX, "bob", "hunter2", NULL,
 		 0, "/s", 0, "unix:///s"},
 		{"local:", URL_LOCAL, NULL, NULL, NULL, 0, NULL, 0, "local:"},
+		{"redis+sentinel://h/m", URL_SENTINEL, NULL, NULL, NULL, 0,
+		 NULL, 0, "redis+sentinel://h:26379/m"},
+		{"redis+sentinel://bob:hunter2@h:1,[::1],10.0.0.1:3/a-b.c_1/9",
+		 URL_SENTINEL, "bob", "hunter2", NULL, 0, NULL, 9,
+		 "redis+sentinel://h:1,[::1]:26379,10.0.0.1:3/a-b.c_1/9"},
+		{"redis+cluster://h", URL_CLUSTER, NULL, NULL, NULL, 0, NULL, 0,
+		 "redis+cluster://h:6379"},
+		{"redis+cluster://:hunter2@[::1]:7,h/", URL_CLUSTER, NULL,
+		 "hunter2", NULL, 0, NULL, 0, "redis+cluster://[::1]:7,h:6379"},
+		{"redis+cluster://a,b,c,d,e,f,g,h", URL_CLUSTER, NULL, NULL,
+		 NULL, 0, NULL, 0,
+		 "redis+cluster://a:6379,b:6379,c:6379,d:6379,e:6379,f:6379,"
+		 "g:6379,h:6379"},
 	};
 
 	for (size_t i = 0; i < COUNT(good); i++) {
@@ -79,6 +92,38 @@ static void test_good(void)
 		url_release(&url);
 		CHECK(url.password == NULL && url.name == NULL, "%s",
 		      good[i].text);
+	}
+}
+
+/* A list is cut where a URL begins. */
+static void test_separate(void)
+{
+	static const struct {
+		const char *list, *first, *rest;
+	} cuts[] = {
+		{"redis://a,redis://b", "redis://a", "redis://b"},
+		{"redis://a,b", "redis://a", "b"},
+		{"redis+cluster://a,b:1", "redis+cluster://a,b:1", NULL},
+		{"redis+cluster://a,b,redis://c,d", "redis+cluster://a,b",
+		 "redis://c,d"},
+		{"redis+sentinel://a,b/m,local:,x", "redis+sentinel://a,b/m",
+		 "local:,x"},
+		{"redis+cluster://a,local:7", "redis+cluster://a,local:7",
+		 NULL},
+		{"redis+cluster://a,local:", "redis+cluster://a", "local:"},
+		{"redis+cluster://a,", "redis+cluster://a,", NULL},
+		{"", "", NULL},
+	};
+
+	for (size_t i = 0; i < COUNT(cuts); i++) {
+		char text[100], *rest = text, *first;
+
+		strcpy(text, cuts[i].list);
+		first = url_separate(&rest);
+		CHECK(same(first, cuts[i].first), "%s: %s", cuts[i].list,
+		      first);
+		CHECK(same(rest, cuts[i].rest), "%s: %s", cuts[i].list,
+		      shown(rest));
 	}
 }
 
@@ -128,8 +173,30 @@ static void test_bad(void)
 		"rediss:/h",
 		"rediss://",
 		"redisss://h",
-		"redis+sentinel://h/m",
-		"redis+cluster://h",
+		"redis+sentinel://",
+		"redis+sentinel://h",
+		"redis+sentinel://h/",
+		"redis+sentinel://h//1",
+		"redis+sentinel:///m",
+		"redis+sentinel://h,/m",
+		"redis+sentinel://,h/m",
+		"redis+sentinel://h:0/m",
+		"redis+sentinel://h/m/x",
+		"redis+sentinel://h/m/1/2",
+		"redis+sentinel://h/m:x",
+		"redis+sentinel://h/m,h2",
+		"redis+sentinel://h,h/m",
+		"redis+sentinel://h,h:26379/m",
+		"redis+sentinel://bob:hunter2@/m",
+		"redis+cluster://",
+		"redis+cluster:///",
+		"redis+cluster://h/0",
+		"redis+cluster://h,",
+		"redis+cluster://h,h:6379",
+		"redis+cluster://h:x,h",
+		"redis+cluster://a,b,c,d,e,f,g,h,i",
+		"redis+cluster://:hunter2@h:0",
+		"redis+clusters://h",
 		"tcp://h:6379",
 		"foo://h",
 		"://h",
@@ -286,6 +353,7 @@ static void test_hide_secret(void)
 int main(void)
 {
 	test_good();
+	test_separate();
 	test_bad();
 	test_path_length();
 	test_host_length();

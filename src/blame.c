@@ -1,0 +1,78 @@
+#include "blame.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "discovery.h"
+#include "duration.h"
+
+#define SHOWN_LONGEST 160 /* bytes of a server's error text */
+
+int blame(struct server *server, int code, bool passing, const char *format,
+	  ...)
+{
+	const struct discovery *discovery = server->discovery;
+	va_list arguments;
+	int length = 0;
+
+	/* the URL does not say where it is */
+	if (discovery != NULL && !discovery->seeking &&
+	    discovery->place.name != NULL)
+		length = snprintf(server->why, sizeof(server->why),
+				  "%.99s: ", discovery->place.name);
+	va_start(arguments, format);
+	vsnprintf(server->why + length, sizeof(server->why) - (size_t)length,
+		  format, arguments);
+	va_end(arguments);
+	server->why_code = code;
+	server->why_passing = passing;
+	server->why_spoken = false;
+	return -1;
+}
+
+int blame_refusal(struct server *server, struct refusal refusal)
+{
+	/* a slot that is on its way to another node will be there soon */
+	if (server->discovery != NULL && strncmp(refusal.text, "ASK ", 4) == 0)
+		refusal.passing = true;
+	blame(server, refusal.code, refusal.passing, "%.*s", SHOWN_LONGEST,
+	      refusal.text[0] != '\0' ? refusal.text : "an empty error");
+	server->why_spoken = true;
+	return -1;
+}
+
+int blame_discovery(struct server *server)
+{
+	char why[DISCOVERY_WHY];
+	const struct server *seed = discovery_explain(server->discovery, why);
+
+	if (seed == NULL)
+		return blame(server, EXIT_UNREACHED, true, "%s", why);
+	return blame(server, seed->why_code, seed->why_passing, "%s", why);
+}
+
+void server_blame(struct server *server, const char *why)
+{
+	blame(server, EXIT_UNREACHED, true, "%s", why);
+}
+
+void server_blame_silence(struct server *server, int64_t waited_ms)
+{
+	static const char *const doing[] = {
+		[STREAM_DOWN] = "no connection",
+		[STREAM_RESOLVING] = "its name is not resolved",
+		[STREAM_CONNECTING] = "no connection",
+		[STREAM_PAUSING] = "its backlog of connections is full",
+		[STREAM_HANDSHAKE] = "no TLS handshake (is it redis://?)",
+		[STREAM_UP] = "no answer",
+	};
+	char text[DURATION_TEXT];
+
+	if (server->discovery != NULL && server->discovery->seeking) {
+		blame_discovery(server);
+		return;
+	}
+	blame(server, EXIT_UNREACHED, true, "%s within %s",
+	      doing[server->stream.state], duration_format(text, waited_ms));
+}

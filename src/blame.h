@@ -1,0 +1,20 @@
+/*
+ * Why a server does not count: its last failure, as people are told it. All return
+ * -1.
+ */
+#ifndef BLAME_H
+#define BLAME_H
+
+#include "server.h"
+
+/* code: enum exit_code. passing: it may be gone at the next try. */
+int blame(struct server *server, int code, bool passing, const char *format,
+	  ...) __attribute__((format(printf, 4, 5)));
+
+/* What it said itself. */
+int blame_refusal(struct server *server, struct refusal refusal);
+
+/* Nobody knows where it is. */
+int blame_discovery(struct server *server);
+
+#endif

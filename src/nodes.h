@@ -1,0 +1,21 @@
+/*
+ * The masters of a cluster that have slots, as the answer to CLUSTER NODES names
+ * them: for what has to ask all of them.
+ */
+#ifndef NODES_H
+#define NODES_H
+
+#include "url.h"
+
+struct nodes {
+	struct url *list; /* owned: hosts and ports */
+	size_t count;
+};
+
+void nodes_release(struct nodes *nodes);
+
+/* host: of the node that was asked, which may not know its own. -1 where text is
+ * no such answer; then nodes is empty. */
+int nodes_read(struct nodes *nodes, const char *text, const char *host);
+
+#endif

@@ -1,0 +1,76 @@
+/* Which slot a key is in; which masters CLUSTER NODES names. */
+#include "../../src/nodes.h"
+#include "../../src/slot.h"
+
+#include "check.h"
+
+/* As CLUSTER KEYSLOT says. */
+static void test_slots(void)
+{
+	static const struct {
+		const char *key;
+		unsigned slot;
+	} slots[] = {
+		{"", 0},
+		{"123456789", 0x31c3},
+		{"foo", 12182},
+		{"{foo}", 12182},
+		{"a{foo}b{bar}", 12182},
+		{"{foo}:redlock:queue", 12182},
+		{"{}foo", 9500},
+		{"foo{}{bar}", 8363},
+		{"{{bar}}zap", 4015},
+		{"foo}", 15679},
+		{"{foo", 13308},
+	};
+
+	for (size_t i = 0; i < COUNT(slots); i++) {
+		unsigned slot = slot_find(slots[i].key, strlen(slots[i].key));
+
+		CHECK(slot == slots[i].slot, "%s is in %u", slots[i].key, slot);
+	}
+}
+
+static void check_nodes(const char *text, const char *wanted)
+{
+	struct nodes nodes;
+	char got[300] = "";
+	int result = nodes_read(&nodes, text, "self");
+
+	for (size_t i = 0; i < nodes.count; i++) {
+		strcat(got, nodes.list[i].name);
+		strcat(got, " ");
+	}
+	CHECK(result == (wanted[0] != '\0' ? 0 : -1), "%s", text);
+	CHECK(same(got, wanted), "%s: %s", text, got);
+	nodes_release(&nodes);
+}
+
+static void test_nodes(void)
+{
+	check_nodes("id1 10.0.0.1:7000@17000 myself,master - 0 0 1 connected "
+		    "0-5460\n"
+		    "id2 ::1:7001@17001,host.example master - 0 1 2 connected "
+		    "5461 7000-8000 [93->-id1]\n"
+		    "id3 10.0.0.3:7002@17002 slave id1 0 1 2 connected\n"
+		    "id4 :0@0 master,noaddr - 0 1 2 disconnected\n"
+		    "id5 10.0.0.5:7005@17005 master - 0 1 2 connected\n",
+		    "10.0.0.1:7000 [::1]:7001 ");
+	check_nodes("id1 :7000@17000 myself,master - 0 0 1 connected 0-16383\n",
+		    "self:7000 ");
+	check_nodes("", "");
+	check_nodes("\r\n\n", "");
+	check_nodes("OK", "");
+	check_nodes("id 10.0.0.1 master - 0 0 1 connected 0-1\n", "");
+	check_nodes("id 10.0.0.1:0@1 master - 0 0 1 connected 0-1\n", "");
+	check_nodes("id a\033b:1@1 master - 0 0 1 connected 0-1\n", "");
+	check_nodes("id a:1@1 master - 0 0 1 connected \n", "");
+	check_nodes("id a:1@1 slave x 0 0 1 connected 0-1\n", "");
+}
+
+int main(void)
+{
+	test_slots();
+	test_nodes();
+	return check_result();
+}
