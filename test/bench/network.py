@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from lab import Server, service, tool, wait_until
+from lab import Redis, Server, service, tool, wait_until
 
 ADDRESS = "10.9.0.2"  # of what is far
 
@@ -61,6 +61,39 @@ class NamedServer(Server):
              "--dir", self.home, "--save", "", "--appendonly", "no",
              *self.options])
         wait_until(self.answers, 20, "a redis-server")
+
+
+class NamedSentinel(NamedServer):
+    """One that watches ADDRESS:port by the name of main."""
+
+    def __init__(self, namespace, port, watched):
+        self.watched = watched
+        super().__init__(namespace, port)
+
+    def start(self):
+        conf = self.home + "/conf"
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(f"sentinel monitor main {ADDRESS} {self.watched} 2\n")
+        self.process = service(
+            [*self.namespace.inside, "redis-server", conf, "--sentinel",
+             "--unixsocket", self.path, "--dir", self.home, *self.options])
+        wait_until(self.answers, 20, "a Sentinel")
+
+
+def cluster(namespace, ports):
+    """Its nodes; there must be a wire, by which they meet."""
+    nodes = [NamedServer(namespace, port, "--cluster-enabled", "yes",
+                         "--cluster-announce-ip", ADDRESS,
+                         "--cluster-node-timeout", "60000") for port in ports]
+    for i, node in enumerate(nodes):
+        redis, share = Redis(node.path), 16384 / len(nodes)
+        redis("CLUSTER", "ADDSLOTSRANGE", str(int(i * share)),
+              str(int((i + 1) * share) - 1))
+        redis("CLUSTER", "SET-CONFIG-EPOCH", str(i + 1))
+        redis("CLUSTER", "MEET", ADDRESS, str(ports[0]))
+    wait_until(lambda: all("cluster_state:ok" in Redis(node.path)(
+        "CLUSTER", "INFO") for node in nodes), 20, "a cluster")
+    return nodes
 
 
 class Wire:
