@@ -236,6 +236,10 @@ server_launch() {
 		args+=(--port "$(<"$home/port")" --bind 127.0.0.1)
 		echo "redis://127.0.0.1:$(<"$home/port")" >"$home/url"
 		;;
+	127.*) # an address of its own
+		args+=(--port 6379 --bind "$kind")
+		echo "redis://$kind:6379" >"$home/url"
+		;;
 	*) # the name of a network namespace
 		prefix=(ip netns exec "$kind")
 		args+=(--port 6379 --protected-mode no)
