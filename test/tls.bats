@@ -69,6 +69,8 @@ setup() {
 	KEY=key-$BATS_SUITE_TEST_NUMBER
 	TMP=$BATS_TEST_TMPDIR
 	CA=(--cacert "$CERTS/ca.pem")
+	# a handshake takes seconds under valgrind
+	((SLOW == 1)) || CA+=(--timeout 10s)
 	unset REDLOCK_SERVERS REDLOCK_TOKEN REDLOCK_CACERT REDLOCK_CERT REDLOCK_KEY_FILE REDLOCK_SNI
 }
 
@@ -239,6 +241,8 @@ locks() {
 	expect 0 seen
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "one server's refused certificate does not spoil what another is just saying" {
 	tls_servers 3
 	tls_listen 1 expired
@@ -258,6 +262,8 @@ locks() {
 	[[ $(wc -l <"$PEERS/log") == 1 ]]
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a lock is renewed over TLS for as long as COMMAND runs" {
 	tls_servers 1
 	spawn holder "$REDLOCK" run -t 3s "${CA[@]}" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
@@ -269,6 +275,8 @@ locks() {
 	key_free 0
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "who waits over TLS stands in line, and is woken by a message" {
 	tls_servers 1
 	export REDLOCK_CACERT=$CERTS/ca.pem
@@ -296,6 +304,8 @@ locks() {
 	done
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "60 attempts over TLS that fail: what servers had granted is taken back" {
 	tls_servers 3
 	local n i
@@ -308,6 +318,8 @@ locks() {
 	done
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "60 releases over TLS: done on all servers when redlock is gone, or at once behind it" {
 	tls_servers 3
 	local n token left=0
@@ -319,6 +331,8 @@ locks() {
 	done
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a server that stops before the release executes it when it goes on" {
 	tls_servers 1
 	spawn holder "$REDLOCK" run -t 60s --timeout 300ms "${CA[@]}" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
@@ -331,6 +345,8 @@ locks() {
 	wait_until 'key_free 0'
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "three servers over TLS: one that is dead, and then stopped ones, are not felt" {
 	tls_servers 3
 	server_kill 2
@@ -372,6 +388,8 @@ locks() {
 	cmp "$TMP/plain" "$TMP/secured"
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a socket that gives or takes a part only, or nothing yet, is gone on with" {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
 	tls_servers 1
@@ -400,6 +418,8 @@ locks() {
 
 # ---------------------------------------------------------------- whom a server proves to be
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a name is in the certificate, or an address is" {
 	tls_servers 1 by-name
 	locks "${CA[@]}"
@@ -458,6 +478,8 @@ locks() {
 	[[ $status == 0 && $output == *"$(server_url 1)  its certificate is refused: certificate has expired"* ]]
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "--insecure talks to all of them" {
 	tls_servers 1
 	local certificate
@@ -467,6 +489,8 @@ locks() {
 	done
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "--sni is the name that is asked for, and that the certificate must have" {
 	tls_servers 1 elsewhere
 	locks "${CA[@]}" --sni redis.example
@@ -552,6 +576,8 @@ locks() {
 	[[ ! ${TRACER[*]} || (-e $TMP/trace && ! $(grep -E 'AF_INET|\(127' "$TMP/trace")) ]]
 }
 
+# native: valgrind has a program of its own in place of this one
+# bats test_tags=native
 @test "a file that may not be read is a wrong configuration" {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
 	set_new
@@ -593,6 +619,8 @@ locks() {
 	no_row_failed
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "the environment and a file say it, too, for all servers or those of a set" {
 	tls_servers 1 right tls-auth-clients yes
 	local file=$TMP/redlock.conf
@@ -641,6 +669,8 @@ locks() {
 
 # ---------------------------------------------------------------- peers that are none
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a server without TLS is no answer, within the time of a round, and is said to be perhaps redis://" {
 	servers_start_tcp 1
 	local url
@@ -675,6 +705,8 @@ said=(
 	'80800103010057000000200000160000130000 it does not speak TLS'
 )
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "whatever a peer says to a handshake, it is not believed, said in one clear line, and gets no byte more" {
 	local row hex why 'then'
 	for row in "${said[@]}"; do
@@ -697,6 +729,8 @@ said=(
 	[[ ! -e $TMP/ran ]]
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "there is no falling back: whatever is asked, a peer without TLS gets a ClientHello and nothing else" {
 	peer silent
 	local command words url=${PEER_URL/:\/\//://bob:hunter2@}
@@ -711,6 +745,8 @@ said=(
 	[[ $(wc -l <"$PEERS/log") -ge 9 ]]
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a peer that never lets a handshake end keeps nobody longer than a round" {
 	peer flood
 	local start
@@ -721,6 +757,8 @@ said=(
 	[[ ! -e $TMP/ran ]]
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a silent peer is waited for asleep" {
 	[[ $(command -v strace) ]] || skip "needs strace"
 	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
@@ -732,6 +770,8 @@ said=(
 	(($(wc -l <"$TMP/trace") < 20))
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a handshake that comes byte by byte is done when it is in time, and not when it is not" {
 	tls_servers 1
 	peer drip 0 "$(<"$SERVERS/0/tls")"
@@ -742,6 +782,8 @@ said=(
 	[[ ! -e $TMP/ran ]]
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a connection that is cut or spoilt at any byte grants nothing" {
 	tls_servers 1
 	local at
@@ -758,6 +800,8 @@ said=(
 	wait_until 'key_free 0'
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "a server that speaks TLS and not Redis is said not to" {
 	local hex why
 	while read -r hex why; do
@@ -816,6 +860,8 @@ is_lost() {
 	((last < $1 + 3000))
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "holding: a tunnel that is killed, or that stops, is as a server that is away" {
 	servers_start_tcp 1
 	local way began
@@ -831,6 +877,8 @@ is_lost() {
 	done
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "holding: a tunnel that comes back in time is not felt" {
 	servers_start_tcp 1
 	tunnel
@@ -845,6 +893,8 @@ is_lost() {
 	wait_until 'key_free 0'
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "holding: a server that comes back with a wrong certificate is not believed" {
 	servers_start_tcp 1
 	local certificate began
@@ -868,6 +918,8 @@ wait_through() {
 	wait_until 'queued 1' && wait_until 'listening 1'
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "waiting: a tunnel that is away, or that stops, is waited through" {
 	servers_start_tcp 1
 	local way
@@ -884,6 +936,8 @@ wait_through() {
 	done
 }
 
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
 @test "waiting: a server that comes back with a wrong certificate ends it, with 77" {
 	servers_start_tcp 1
 	local certificate
@@ -909,6 +963,8 @@ program() {
 	REDLOCK=$1/redlock
 }
 
+# native: valgrind has a program of its own in place of this one
+# bats test_tags=native
 @test "without its module rediss:// is a wrong configuration that names it; redis:// is fine" {
 	servers_start 1
 	program "$TMP/bin"
@@ -927,6 +983,8 @@ program() {
 	no_row_failed
 }
 
+# native: valgrind has a program of its own in place of this one
+# bats test_tags=native
 @test "a module of another version, or that is none, is refused" {
 	program "$TMP/bin"
 	sed 's/\(redlock_tls\)/\1/; s/0\.1\.0 (1)/0.0.9 (7)/' "$MODULE" >"$TMP/bin/redlock-tls.so"
@@ -940,6 +998,8 @@ program() {
 	no_row_failed
 }
 
+# native: valgrind has a program of its own in place of this one
+# bats test_tags=native
 @test "a program with more rights than its caller opens no module of the caller's choice" {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
 	set_new
@@ -957,6 +1017,8 @@ program() {
 	no_row_failed
 }
 
+# native: valgrind has a program of its own in place of this one
+# bats test_tags=native
 @test "what is installed finds its module" {
 	make -s -C "$ROOT" BUILD="${REDLOCK%/*}" DESTDIR="$TMP/root" PREFIX=/opt/redlock install
 	REDLOCK=$TMP/root/opt/redlock/bin/redlock
