@@ -203,7 +203,7 @@ promoted() {
 # sentinels_hurry: what they look at now and then they look at often.
 sentinels_hurry() {
 	local period
-	for period in tilt-trigger=60000 info-period=200 ask-period=200 ping-period=100; do
+	for period in tilt-trigger=60000 info-period=200 ask-period=200; do
 		# (Redis 7 and later; before that it takes some seconds more)
 		sentinels_each SENTINEL DEBUG "${period%=*}" "${period#*=}" || :
 	done
@@ -226,7 +226,9 @@ fail_over() {
 fail() {
 	# only one takes it for dead, so that votes are not split
 	[[ $(sentinels rcli 0 SENTINEL SET main quorum 1 down-after-milliseconds 500) == OK ]] &&
-		server_kill "$1" && wait_until "promoted $2" 40
+		server_kill "$1" && wait_until "promoted $2" 40 && return
+	tail -n 20 "$SENTINELS/0/log" >&2
+	return 1
 }
 
 # ---------------------------------------------------------------- clusters
