@@ -126,6 +126,7 @@ $(BUILD)/mutant/%/build/redlock: test/mutants/%.patch $(BUILD)/redlock
 	$(Q)rm -rf $(BUILD)/mutant/$* && mkdir -p $(@D)
 	$(Q)cp -a Makefile scripts src $(BUILD)/mutant/$*
 	$(Q)cp -a $(OBJECTS) $(OBJECTS:.o=.d) $(BUILD)/scripts.h $(@D)
+	$(Q)sed -i 's,$(BUILD)/,build/,g' $(@D)/*.d
 	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
 	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build LTO= build/redlock
 

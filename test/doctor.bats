@@ -393,7 +393,8 @@ threading.Event().wait()
 	finish doctor
 	[[ $status == 0 && -s $TMP/left ]]
 	is_empty 0
-	spawn doctor "$REDLOCK" doctor --timeout 2s -S "$(proxy_url 0)"
+	proxy 0 'delay 200' # so that it is seen while it queues
+	spawn doctor "$REDLOCK" doctor --timeout 5s -S "$(proxy_url 0)"
 	wait_until '[[ $(rcli 0 KEYS "*:doctor:*:redlock:queue") ]]'
 	kill -KILL "$(pid doctor)"
 	for key in $(rcli 0 KEYS '*'); do
