@@ -184,7 +184,7 @@ host() {
 	# nor is what it leaves behind
 	redlock run --max-hold 300ms "$KEY" sh -c 'sleep 300 </dev/null >/dev/null 2>&1 3>&- 4>&- & echo $!'
 	expect 0 '[0-9]+'
-	[[ $(state "$output") == S ]]
+	wait_until '[[ $(state "$output") == S ]]' # it may have just begun
 	kill "$output"
 }
 
