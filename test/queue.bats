@@ -536,8 +536,9 @@ first_asked_twice() {
 @test "patience that ends in an outage is 69, and with a quorum that answers 75" {
 	servers_start 3
 	take
-	line_up a -t 3s -w 5s
-	line_up b -t 3s -w 7s
+	# the first has to be in line still when the second has come
+	line_up a -t 3s -w 9s
+	line_up b -t 3s -w 12s
 	server_kill 2
 	finish a
 	expect 75 '' "redlock: $KEY: held by .*"
