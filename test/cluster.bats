@@ -11,22 +11,6 @@ setup_file() {
 	cluster_start 3
 }
 
-# locks I [OPTION...]: KEY can be taken, is on this node then, and is released there.
-locks() {
-	local node=$1
-	shift
-	redlock run -n "$@" "$KEY" redis-cli -s "$SERVERS/$node/redis.sock" EXISTS "$KEY"
-	expect 0 1 && key_free "$node"
-}
-
-# takes_none STATUS PATTERN [OPTION...]: KEY cannot be taken, and one line says why.
-takes_none() {
-	local want=$1 pattern=$2
-	shift 2
-	redlock run -n "$@" "$KEY" touch "$TMP/ran"
-	expect "$want" '' "redlock: $(literal "$KEY"): $pattern" && [[ ! -e $TMP/ran ]]
-}
-
 # move_begins FROM TO: KEY's slot is to be moved; move_ends FROM TO: it is, with all that is in it.
 move_begins() {
 	local slot
@@ -91,29 +75,10 @@ all_over() {
 }
 
 @test "every command finds KEY's node" {
-	local i token
+	local i
 	for i in 0 1 2; do
 		KEY=$(key_on "$i" 3)
-		token=$("$REDLOCK" acquire --label mine "$KEY")
-		redlock status "$KEY"
-		expect 0 "$KEY: exclusive, fence [0-9]{13}
-  holder  .* 'mine'
-  server  redis\\+cluster://.*  held"
-		redlock extend -t 10m "$KEY" "$token"
-		expect 0
-		(($(rcli "$i" PTTL "$KEY") > 500000))
-		spawn wait "$REDLOCK" wait "$KEY"
-		wait_until "queued 1 $i"
-		redlock release "$KEY" "$token"
-		expect 0
-		finish wait
-		expect 0
-		token=$("$REDLOCK" acquire "$KEY")
-		redlock break --yes "$KEY"
-		[[ $status == 0 ]]
-		key_free "$i"
-		redlock release "$KEY" "$token"
-		expect 1 '' "redlock: $KEY: not held by this token.*"
+		every_command_finds "$i" 'redis\+cluster://.*'
 	done
 	redlock doctor
 	[[ $status == 0 && $output == *redis+cluster://*': ok, Redis '* ]]
@@ -299,32 +264,6 @@ all_over() {
 }
 
 # ---------------------------------------------------------------- a slot that moves
-
-# start I [OPTION...]: on this node, a run with a stamp that ends when $TMP/end exists; $token, $fence.
-start() {
-	local node=$1
-	shift
-	mkdir -p "$TMP/stamps"
-	spawn run "$REDLOCK" run "$@" "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
-	wait_until 'stamped "$TMP/stamps"'
-	token=$(rcli "$node" GET "$KEY")
-	fence=$(fence_at "$node")
-}
-
-# goes_on I: it is renewed on this node, with its token and fence, ends by itself, and is released there.
-goes_on() {
-	renewals 2 "$1"
-	key_held_by "$token" "$1"
-	[[ $(fence_at "$1") == "$fence" ]]
-	is_beating "$TMP/stamps"
-	touch "$TMP/end"
-	finish run
-	expect 3
-	wait_until "key_free $1"
-	redlock run -n "$KEY" sh -c 'echo $REDLOCK_FENCE'
-	expect 0 '[0-9]+'
-	((output > fence))
-}
 
 @test "a command goes on when its slot moves, and when it moves again" {
 	KEY=$(key_on 0 3)

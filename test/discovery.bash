@@ -298,6 +298,77 @@ key_on() {
 	return 1
 }
 
+# ---------------------------------------------------------------- a lock, wherever it is
+
+# locks I [OPTION...]: KEY can be taken, is on this server then, and is released there.
+locks() {
+	local server=$1
+	shift
+	redlock run -n "$@" "$KEY" redis-cli -s "$SERVERS/$server/redis.sock" EXISTS "$KEY"
+	expect 0 1 && key_free "$server"
+}
+
+# takes_none STATUS PATTERN [OPTION...]: KEY cannot be taken, and one line says why.
+takes_none() {
+	local want=$1 pattern=$2
+	shift 2
+	redlock run -n "$@" "$KEY" touch "$TMP/ran"
+	expect "$want" '' "redlock: $(literal "$KEY"): $pattern" && [[ ! -e $TMP/ran ]]
+}
+
+# every_command_finds I SERVER: KEY on this server, which status names so (a regular expression).
+every_command_finds() {
+	local i=$1 server=$2 token
+	token=$("$REDLOCK" acquire --label mine "$KEY")
+	redlock status "$KEY"
+	expect 0 "$KEY: exclusive, fence [0-9]{13}
+  holder  .* 'mine'
+  server  $server  held"
+	redlock list "$KEY"
+	expect 0 "$KEY: exclusive, held by .* 'mine' .*"
+	redlock extend -t 10m "$KEY" "$token"
+	expect 0
+	(($(rcli "$i" PTTL "$KEY") > 500000))
+	spawn wait "$REDLOCK" wait "$KEY"
+	wait_until "queued 1 $i"
+	redlock release "$KEY" "$token"
+	expect 0
+	finish wait
+	expect 0
+	token=$("$REDLOCK" acquire "$KEY")
+	redlock break --yes "$KEY"
+	[[ $status == 0 ]]
+	key_free "$i"
+	redlock release "$KEY" "$token"
+	expect 1 '' "redlock: $KEY: not held by this token.*"
+}
+
+# start I [OPTION...]: on this server, a run with a stamp that ends when $TMP/end exists; $token, $fence.
+start() {
+	local server=$1
+	shift
+	mkdir -p "$TMP/stamps"
+	spawn run "$REDLOCK" run "$@" "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"'
+	token=$(rcli "$server" GET "$KEY")
+	fence=$(fence_at "$server")
+}
+
+# goes_on I: it is renewed on this server, with its token and fence, ends by itself, and is released there.
+goes_on() {
+	renewals 2 "$1"
+	key_held_by "$token" "$1"
+	[[ $(fence_at "$1") == "$fence" ]]
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 3
+	wait_until "key_free $1"
+	redlock run -n "$KEY" sh -c 'echo $REDLOCK_FENCE'
+	expect 0 '[0-9]+'
+	((output > fence))
+}
+
 # ---------------------------------------------------------------- seeds that are told what to say
 
 # seeds_start COUNT [PREFIX...]: see tools/seed.py, which is run behind PREFIX.
@@ -306,10 +377,7 @@ seeds_start() {
 	shift
 	set_new
 	SEEDS=$SET
-	"$@" setpriv --pdeathsig KILL python3 -I "$ROOT/test/tools/seed.py" "$SEEDS" "$count" \
-		</dev/null >"$SEEDS/out" 2>&1 3>&- 4>&- &
-	echo $! >"$SEEDS/pid"
-	disown $!
+	set_serves "$@" python3 -I "$ROOT/test/tools/seed.py" "$SEEDS" "$count"
 	wait_until "[[ -e $SEEDS/ready ]]"
 }
 

@@ -186,6 +186,13 @@ set_new() {
 	echo "$SET" >>"${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/sets"
 }
 
+# set_serves COMMAND...: runs it in the background, for the set $SET and as long as that.
+set_serves() {
+	setpriv --pdeathsig KILL "$@" </dev/null >"$SET/out" 2>&1 3>&- 4>&- &
+	echo $! >"$SET/pid"
+	disown $!
+}
+
 # ---------------------------------------------------------------- servers
 #
 # A set of servers is the directory $SERVERS, where server i (from 0) lives in $SERVERS/i with its
@@ -445,10 +452,7 @@ proxies_start() {
 	for ((i = 0; i < SERVER_COUNT; i++)); do targets+=("$SERVERS/$i/redis.sock"); done
 	set_new
 	PROXIES=$SET
-	setpriv --pdeathsig KILL python3 -I "$ROOT/test/tools/proxy.py" "$PROXIES" "${targets[@]}" \
-		</dev/null >"$PROXIES/out" 2>&1 3>&- 4>&- &
-	echo $! >"$PROXIES/pid"
-	disown $!
+	set_serves python3 -I "$ROOT/test/tools/proxy.py" "$PROXIES" "${targets[@]}"
 	wait_until "[[ -e $PROXIES/ready ]]"
 }
 

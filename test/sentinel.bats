@@ -21,21 +21,10 @@ scripts() {
 	rcli "$1" INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\),.*/\1/p' | grep . || echo 0
 }
 
-# locks I [OPTION...]: KEY can be taken, is on this server then, and is released there.
-locks() {
-	local server=$1
-	shift
-	redlock run -n "$@" "$KEY" redis-cli -s "$SERVERS/$server/redis.sock" EXISTS "$KEY"
-	expect 0 1 && key_free "$server"
-}
-
-# takes_none STATUS PATTERN [OPTION...]: KEY cannot be taken, one line says why, and it is held nowhere.
-takes_none() {
-	local want=$1 pattern=$2 i
-	shift 2
-	redlock run -n "$@" "$KEY" touch "$TMP/ran"
-	expect "$want" '' "redlock: $KEY: $pattern" || return
-	[[ ! -e $TMP/ran ]] || return
+# leaves_none STATUS PATTERN [OPTION...]: takes_none, and KEY is held nowhere.
+leaves_none() {
+	local i
+	takes_none "$@" || return
 	for ((i = 0; i < SERVER_COUNT; i++)); do wait_until "key_free $i" || return; done
 }
 
@@ -57,29 +46,7 @@ takes_none() {
 }
 
 @test "every command finds the master" {
-	local token
-	token=$("$REDLOCK" acquire --label mine "$KEY")
-	redlock status "$KEY"
-	expect 0 "$KEY: exclusive, fence [0-9]{13}
-  holder  .* 'mine'
-  server  $(literal "$(sentinel_url | sed 's/,/:26379,/g; s,/main,:26379/main,')")  held"
-	redlock list "$KEY"
-	expect 0 "$KEY: exclusive, held by .* 'mine' .*"
-	redlock extend -t 10m "$KEY" "$token"
-	expect 0
-	(($(rcli 0 PTTL "$KEY") > 500000))
-	spawn wait "$REDLOCK" wait "$KEY"
-	wait_until 'queued 1 0'
-	redlock release "$KEY" "$token"
-	expect 0
-	finish wait
-	expect 0
-	token=$("$REDLOCK" acquire "$KEY")
-	redlock break --yes "$KEY"
-	[[ $status == 0 ]]
-	key_free 0
-	redlock release "$KEY" "$token"
-	expect 1 '' "redlock: $KEY: not held by this token.*"
+	every_command_finds 0 "$(literal "$(sentinel_url | sed 's/,/:26379,/g; s,/main,:26379/main,')")"
 	redlock doctor
 	[[ $status == 0 && $output == *redis+sentinel://*': ok, Redis '* ]]
 }
@@ -128,7 +95,7 @@ takes_none() {
 }
 
 @test "beside its master's own address it is the same server, and no quorum" {
-	takes_none 78 '.*are one server.*' --quarantine 0 -S "$(server_url 0)" -S "$(sentinel_url)"
+	leaves_none 78 '.*are one server.*' --quarantine 0 -S "$(server_url 0)" -S "$(sentinel_url)"
 }
 
 @test "a file and the environment name it as the command line does" {
@@ -203,12 +170,12 @@ took() {
 @test "with a majority of Sentinels gone it is 69 at once, with the causes, wherever the master was" {
 	sentinels_start 0
 	sentinels server_kill 0 2
-	takes_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0).*Connection refused.*"
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0).*Connection refused.*"
 	sentinels_start 0
 	locks 0
 	[[ -e $PLACES ]]
 	sentinels server_kill 1 2
-	takes_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 1).*Connection refused.*"
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 1).*Connection refused.*"
 }
 
 @test "with a majority of Sentinels stopped it is 69 after --timeout, and they are told" {
@@ -216,7 +183,7 @@ took() {
 	sentinels_start 0
 	sentinels server_stop 0 1
 	start=$(now_ms)
-	takes_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: no answer.*$(sentinel_address 1):26379: no answer.*" --timeout "$((300 * SLOW))ms"
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: no answer.*$(sentinel_address 1):26379: no answer.*" --timeout "$((300 * SLOW))ms"
 	(($(now_ms) - start >= 290))
 	[[ ! $(queue_at 0) ]]
 }
@@ -227,13 +194,13 @@ took() {
 	both="redis+sentinel://$(sentinel_address 0),$(sentinel_address 1)/main"
 	locks 0 -S "$both"
 	sentinels server_kill 1
-	takes_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 1).*Connection refused.*" -S "$both"
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 1).*Connection refused.*" -S "$both"
 	locks 0 -S "redis+sentinel://$(sentinel_address 0)/main"
 }
 
 @test "a master that the Sentinels do not know is said to be unknown" {
-	takes_none 69 'redis\+sentinel://.*/nobody: .*knows no master of that name.*' -S "$(sentinel_url /nobody)"
-	takes_none 69 'redis\+sentinel://.*/Main: .*knows no master of that name.*' -S "$(sentinel_url /Main)"
+	leaves_none 69 'redis\+sentinel://.*/nobody: .*knows no master of that name.*' -S "$(sentinel_url /nobody)"
+	leaves_none 69 'redis\+sentinel://.*/Main: .*knows no master of that name.*' -S "$(sentinel_url /Main)"
 }
 
 @test "Sentinels that name a master that is gone are not asked without end" {
@@ -254,7 +221,7 @@ redlock: $KEY: .*"
 	sentinels rcli 0 SENTINEL REMOVE main
 	locks 0
 	sentinels rcli 2 SENTINEL REMOVE main
-	takes_none 69 'redis\+sentinel://.*/main: .*'
+	leaves_none 69 'redis\+sentinel://.*/main: .*'
 }
 
 @test "Sentinels that disagree are no majority: 69, and KEY is held on none of those that they name" {
@@ -262,13 +229,13 @@ redlock: $KEY: .*"
 	sentinels_start 0
 	another_master && another_master
 	for i in 1 2; do sentinel_names "$i" "$i"; done
-	takes_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: $(address 0):6379, $(
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: $(address 0):6379, $(
 		)$(sentinel_address 1):26379: $(address 1):6379, .*"
 	sentinel_names 1 0
 	locks 0
 	sentinel_names 1 1
 	# nor on the one where it was before, which is asked in the meantime
-	takes_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 2):26379: $(address 2):6379.*"
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 2):26379: $(address 2):6379.*"
 }
 
 @test "a Sentinel that is left behind with an old master misleads nobody, whoever answers first" {
@@ -356,7 +323,7 @@ has_answered() {
 	locks 0 --timeout "${SLOW}s"
 	rm -r "$PLACES"
 	seed_says 0 SENTINEL "$(place redlock.invalid "$port")"
-	takes_none 69 'redis\+sentinel://.*'
+	leaves_none 69 'redis\+sentinel://.*'
 	[[ -e /proc/net/if_inet6 && $(</proc/net/if_inet6) == *0000000000000001*lo* ]] || return 0
 	rcli 0 CONFIG SET bind ::1
 	seed_says 0 SENTINEL "$(place ::1 "$port")"
@@ -368,34 +335,10 @@ has_answered() {
 
 # ---------------------------------------------------------------- failovers
 
-# start [OPTION...]: a run with a stamp that ends when $TMP/end exists; $token, $fence.
-start() {
-	mkdir -p "$TMP/stamps"
-	spawn run "$REDLOCK" run "$@" "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
-	wait_until 'stamped "$TMP/stamps"'
-	token=$(rcli 0 GET "$KEY")
-	fence=$(fence_at 0)
-}
-
-# goes_on I: it is renewed on this server, with its token and fence, ends by itself, and is released there.
-goes_on() {
-	renewals 2 "$1"
-	key_held_by "$token" "$1"
-	[[ $(fence_at "$1") == "$fence" ]]
-	is_beating "$TMP/stamps"
-	touch "$TMP/end"
-	finish run
-	expect 3
-	wait_until "key_free $1"
-	redlock run -n "$KEY" sh -c 'echo $REDLOCK_FENCE'
-	expect 0 '[0-9]+'
-	((output > fence))
-}
-
 @test "a command goes on while the Sentinels make a replica the master, and back" {
 	sentinels_start 1
 	sentinels_hurry
-	start -t 9s
+	start 0 -t 9s
 	caught_up 1 0
 	fail_over 0 1
 	renewals 1 1
@@ -407,7 +350,7 @@ goes_on() {
 @test "a command goes on when the master is killed and a replica has its data" {
 	sentinels_start 1
 	sentinels_hurry
-	start -t 15s
+	start 0 -t 15s
 	caught_up 1 0
 	fail 0 1
 	goes_on 1
@@ -427,7 +370,7 @@ forgets() {
 	local killed
 	sentinels_start 1
 	sentinels_hurry
-	start -t 9s
+	start 0 -t 9s
 	forgets 1
 	killed=$(now_ms)
 	fail 0 1
@@ -441,7 +384,7 @@ forgets() {
 @test "a command is stopped before its lease ends when the master is gone and no other is found" {
 	local killed
 	sentinels_start 0
-	start -t 3s
+	start 0 -t 3s
 	killed=$(now_ms)
 	server_kill 0
 	finish run
@@ -451,7 +394,7 @@ forgets() {
 
 @test "a command goes on while all Sentinels are gone, and while the master is connected to again" {
 	sentinels_start 0
-	start -t 3s
+	start 0 -t 3s
 	sentinels server_kill 0 1
 	renewals 2
 	is_running run
@@ -472,7 +415,7 @@ taken_over() {
 
 @test "a command goes on where the Sentinels have another master, with its data, and the old one does as well" {
 	sentinels_start 1
-	start -t 6s
+	start 0 -t 6s
 	taken_over
 	goes_on 1
 }
@@ -481,7 +424,7 @@ taken_over() {
 	local given_up
 	sentinels_start 0
 	another_master
-	start -t 3s
+	start 0 -t 3s
 	all_name 1
 	given_up=$(now_ms)
 	"$REDLOCK" acquire -n -t 60s "$KEY"
@@ -498,7 +441,7 @@ taken_over() {
 	seeds_start 3
 	for i in 0 1 2; do seed_says "$i" SENTINEL "$(place "$(address 0)" 6379)"; done
 	REDLOCK_SERVERS=redis+sentinel://$(seed_address 0),$(seed_address 1),$(seed_address 2)/main
-	start -t 3s
+	start 0 -t 3s
 	seed_says 0 SENTINEL "$(place "$(address 1)" 6379)"
 	for i in 1 2; do seed_says "$i" SENTINEL ''; done
 	renewals 3
@@ -601,8 +544,8 @@ shows_secret() {
 	locks 0 -S "${url/:\/\//://default:sesame@}"
 	locks 0 -S "${url/:\/\//://bob:hunter2@}"
 	REDLOCK_PASSWORD=sesame locks 0
-	takes_none 77 'redis\+sentinel://.*/main: .*(NOAUTH|unauthenticated).*'
-	takes_none 77 'redis\+sentinel://.*/main: .*WRONGPASS.*' -S "${url/:\/\//://bob:sesame@}"
+	leaves_none 77 'redis\+sentinel://.*/main: .*(NOAUTH|unauthenticated).*'
+	leaves_none 77 'redis\+sentinel://.*/main: .*WRONGPASS.*' -S "${url/:\/\//://bob:sesame@}"
 	# now the Sentinels have the same one
 	sentinels_require sesame
 	locks 0 -S "${url/:\/\//://:sesame@}"
@@ -612,9 +555,9 @@ shows_secret() {
 	[[ $status == 0 ]]
 	run -1 shows_secret "$TMP/redlock.out" "$TMP/redlock.err"
 	run -1 shows_secret -r "$PLACES"
-	takes_none 77 'redis\+sentinel://.*/main: .*(NOAUTH|unauthenticated).*'
+	leaves_none 77 'redis\+sentinel://.*/main: .*(NOAUTH|unauthenticated).*'
 	rm -r "$PLACES"
-	takes_none 77 'redis\+sentinel://.*/main: .*(NOAUTH|unauthenticated).*'
+	leaves_none 77 'redis\+sentinel://.*/main: .*(NOAUTH|unauthenticated).*'
 }
 
 # native: what ps shows are valgrind's arguments
@@ -643,8 +586,8 @@ sentinels_require() {
 	sentinels_start 0
 	local i
 	for i in 0 1; do sentinels rcli "$i" ACL SETUSER default resetpass '>other'; done
-	takes_none 77 "redis\\+sentinel://.*/main: .*$(sentinel_address 0).*NOAUTH.*"
-	takes_none 77 "redis\\+sentinel://.*/main: .*$(sentinel_address 0).*(NOAUTH|WRONGPASS).*" \
+	leaves_none 77 "redis\\+sentinel://.*/main: .*$(sentinel_address 0).*NOAUTH.*"
+	leaves_none 77 "redis\\+sentinel://.*/main: .*$(sentinel_address 0).*(NOAUTH|WRONGPASS).*" \
 		-S "$(sentinel_url | sed 's,://,://:sesame@,')"
 	run -1 shows_secret "$TMP/redlock.err"
 }

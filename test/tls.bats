@@ -106,9 +106,7 @@ url() {
 peer() {
 	set_new
 	PEERS=$SET
-	setpriv --pdeathsig KILL python3 -I "$PEER" "$PEERS" "$@" </dev/null >"$PEERS/out" 2>&1 3>&- 4>&- &
-	echo $! >"$PEERS/pid"
-	disown $!
+	set_serves python3 -I "$PEER" "$PEERS" "$@"
 	wait_until "[[ -s $PEERS/port ]]"
 	PEER_URL=rediss://127.0.0.1:$(<"$PEERS/port")
 }
