@@ -15,7 +15,7 @@ BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd_status.c cmd_list.c cmd_wait.c cmd_break.c cmd_doctor.c cmd_json.c \
 	watchdog.c waiter.c queue.c requests.c message.c overdue.c child.c guard.c tree.c \
 	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c doctor.c checkup.c script.c \
-	quorum.c linger.c mailbox.c server.c greeting.c blame.c reply.c identity.c stream.c tls_load.c resolve.c local.c runtime.c discovery.c nodes.c hint.c slot.c \
+	quorum.c linger.c mailbox.c server.c greeting.c blame.c reply.c resp.c identity.c stream.c tls_load.c resolve.c local.c runtime.c discovery.c nodes.c hint.c slot.c \
 	config.c arguments.c sources.c environment.c conffile.c options.c suggest.c url.c place.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c heap.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
@@ -32,10 +32,13 @@ HARDENING = $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong \
 	-fstack-clash-protection -fcf-protection -fPIE
 # small, because what a run costs is mostly its start: pages that are mapped and
 # touched, not instructions
+# ... and without what gcc does at -Oz all the same and makes nothing smaller; no
+# floating point is used, whose registers variadic functions would save
 supported = $(shell $(CC) -Werror $(1) -E -xc /dev/null >/dev/null 2>&1 && echo '$(1)')
 CFLAGS := $(or $(call supported,-Oz),-Os) -g
 SMALL := $(if $(SANITIZE),,$(call supported,-fno-plt -mgeneral-regs-only \
-	-fno-expensive-optimizations -fno-tree-loop-im))
+	-fno-expensive-optimizations -fno-tree-loop-im -fno-tree-forwprop \
+	-fno-move-loop-invariants -fno-tree-dominator-opts))
 LTO := $(if $(SANITIZE)$(findstring clang,$(shell $(CC) --version)),,\
 	-flto=1 -flto-partition=one)
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) \

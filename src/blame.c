@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "discovery.h"
 #include "duration.h"
@@ -17,8 +16,7 @@ int blame(struct server *server, int code, bool passing, const char *format,
 	int length = 0;
 
 	/* the URL does not say where it is */
-	if (discovery != NULL && !discovery->seeking &&
-	    discovery->place.name != NULL)
+	if (discovery != NULL && discovery->found)
 		length = snprintf(server->why, sizeof(server->why),
 				  "%.99s: ", discovery->place.name);
 	va_start(arguments, format);
@@ -33,13 +31,33 @@ int blame(struct server *server, int code, bool passing, const char *format,
 
 int blame_refusal(struct server *server, struct refusal refusal)
 {
-	/* a slot that is on its way to another node will be there soon */
-	if (server->discovery != NULL && strncmp(refusal.text, "ASK ", 4) == 0)
-		refusal.passing = true;
 	blame(server, refusal.code, refusal.passing, "%.*s", SHOWN_LONGEST,
 	      refusal.text[0] != '\0' ? refusal.text : "an empty error");
 	server->why_spoken = true;
 	return -1;
+}
+
+int blame_unasked(struct server *server, const struct reply *reply)
+{
+	/* an error that nobody asked for is why it hangs up */
+	if (reply->failure != NULL)
+		return blame_refusal(server, reply_sort(reply->failure));
+	return blame(server, EXIT_UNREACHED, true,
+		     "a reply that nobody asked for");
+}
+
+void blame_reply(struct server *server, struct reply *reply)
+{
+	struct refusal refusal;
+
+	if (server_is_barred(server)) {
+		reply->failure = server->why;
+	} else if (reply->failure != NULL) {
+		refusal = reply_sort(reply->failure);
+		/* a guest's login says better why it is refused */
+		if (!server->login_failed || refusal.code != EXIT_REFUSED)
+			blame_refusal(server, refusal);
+	}
 }
 
 int blame_discovery(struct server *server)
@@ -69,6 +87,8 @@ void server_blame_silence(struct server *server, int64_t waited_ms)
 	};
 	char text[DURATION_TEXT];
 
+	if (server->again.at != deadline_never().at)
+		return; /* it has said why */
 	if (server->discovery != NULL && server->discovery->seeking) {
 		blame_discovery(server);
 		return;

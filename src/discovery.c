@@ -85,6 +85,7 @@ static int ask(struct discovery *discovery, size_t i)
 static void ask_all(struct discovery *discovery)
 {
 	discovery->ticket++;
+	discovery->place_slot = slot_of(discovery);
 	discovery->next_check = deadline_in(CHECK_PAUSE);
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
 		forget_said(discovery, i);
@@ -110,11 +111,11 @@ void discovery_start(struct discovery *discovery)
 		return;
 	discovery_stop(discovery);
 	discovery->seeking = true;
-	if (discovery->place.host != NULL && discovery->place_slot != slot)
+	discovery->found = false;
+	if (discovery->place_slot != slot)
 		discovery_forget(discovery);
 	if (discovery->place.host == NULL)
 		hint_read(&discovery->hint, slot, &discovery->place);
-	discovery->place_slot = slot;
 	ask_all(discovery);
 }
 
@@ -128,7 +129,7 @@ void discovery_stop(struct discovery *discovery)
 void discovery_forget(struct discovery *discovery)
 {
 	url_release(&discovery->place);
-	discovery->pinned = false;
+	discovery->pinned = discovery->found = false;
 }
 
 /* --- what the seeds say ---------------------------------------------------- */
@@ -151,6 +152,11 @@ static int take_self(struct discovery *discovery, size_t i)
 	if (stream_address(&seed->stream, address, sizeof(address)) == 0)
 		place_set(&discovery->said[i].names[1], address, port);
 	return 0;
+}
+
+static bool starts(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
 }
 
 /* "MOVED slot host:port" */
@@ -180,9 +186,9 @@ static int take_node(struct discovery *discovery, size_t i,
 {
 	const char *failure = reply->failure;
 
-	if (failure != NULL && strncmp(failure, "MOVED ", 6) == 0)
+	if (failure != NULL && starts(failure, "MOVED "))
 		return take_moved(discovery, i, failure);
-	if (failure != NULL && strncmp(failure, "ASK ", 4) != 0)
+	if (failure != NULL && !starts(failure, "ASK "))
 		return -1;
 	if (failure == NULL &&
 	    (reply->count != 1 || reply->value[0].text != NULL))
@@ -294,15 +300,16 @@ static enum discovered decide(struct discovery *discovery)
 	bool checked = discovery->checking, known;
 
 	if (!is_decided(discovery, &place))
-		return DISCOVERY_SEEKING;
+		return DISCOVERY_UNDECIDED;
 	discovery_stop(discovery);
 	if (place == NULL)
-		return checked ? DISCOVERY_SEEKING : DISCOVERY_FAILED;
+		return checked ? DISCOVERY_UNDECIDED : DISCOVERY_FAILED;
 	known = last->name != NULL && strcasecmp(last->name, place->name) == 0;
 	if (!known) {
 		discovery_forget(discovery);
 		discovery->place = url_copy(place);
 	}
+	discovery->found = true;
 	if (!known || discovery->hint.old)
 		hint_write(&discovery->hint, discovery->place_slot, place);
 	return known ? DISCOVERY_CONFIRMED : DISCOVERY_CHANGED;
@@ -378,11 +385,15 @@ void server_visit(struct server *server, const struct url *place)
 	server_renew(server);
 	discovery_forget(server->discovery);
 	server->discovery->place = url_copy(place);
-	server->discovery->pinned = true;
+	server->discovery->pinned = server->discovery->found = true;
 }
 
-bool discovery_is_elsewhere(const char *failure)
+enum moved discovery_sort(const char *failure)
 {
-	return strncmp(failure, "MOVED ", 6) == 0 ||
-	       strncmp(failure, "READONLY ", 9) == 0;
+	const char *text = reply_sort(failure).text;
+
+	if (starts(text, "MOVED ") || starts(text, "READONLY "))
+		return MOVED_AWAY;
+	return starts(text, "ASK ") || starts(text, "TRYAGAIN ") ? MOVING
+								 : MOVED_NOT;
 }

@@ -47,6 +47,7 @@ struct discovery {
 	bool seeking;          /* no answer counts before the seeds' */
 	bool checking; /* the place that is used; their silence says nothing */
 	bool pinned;   /* server_visit: place is not asked for */
+	bool found;    /* place is no guess */
 	struct deadline next_check;
 	uint64_t ticket;
 	struct buffer key; /* owned; its slot is looked for */
@@ -60,7 +61,7 @@ struct discovery {
 };
 
 enum discovered {
-	DISCOVERY_SEEKING,
+	DISCOVERY_UNDECIDED, /* or nothing that a check would change */
 	DISCOVERY_CONFIRMED, /* place is right */
 	DISCOVERY_CHANGED,   /* place is right now, and was not */
 	DISCOVERY_FAILED,    /* see discovery_explain */
@@ -95,7 +96,13 @@ enum discovered discovery_pump(struct discovery *discovery,
 const struct server *discovery_explain(const struct discovery *discovery,
 				       char why[DISCOVERY_WHY]);
 
-/* Whether a server says so that is not, or no longer, the one looked for. */
-bool discovery_is_elsewhere(const char *failure);
+/* What an error reply says of the place. */
+enum moved {
+	MOVED_NOT,
+	MOVED_AWAY, /* this is not, or no longer, the one looked for */
+	MOVING,     /* a slot is on its way to another node: soon */
+};
+
+enum moved discovery_sort(const char *failure);
 
 #endif

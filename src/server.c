@@ -13,6 +13,8 @@
 #include "heap.h"
 
 #define READ_SIZE TLS_RECORD
+#define AGAIN_PAUSE 20 /* ms */
+#define MOVES_MAX 3    /* that are followed for one answer */
 
 static void disconnect(struct server *server)
 {
@@ -23,6 +25,7 @@ static void disconnect(struct server *server)
 	server->output.length = server->sent = server->unparsed = 0;
 	server->owed_first = server->owed_count = 0;
 	server->login_failed = server->complained = false;
+	server->again = deadline_never();
 }
 
 static int fail(struct server *server, const char *what)
@@ -38,6 +41,7 @@ void server_init(struct server *server, struct url *url, bool identify)
 {
 	*server = (struct server){.url = *url, .identify = identify};
 	server->discovery = discovery_new(&server->url);
+	server->again = deadline_never();
 	stream_init(&server->stream);
 	*url = (struct url){0};
 }
@@ -60,30 +64,10 @@ static void owe(struct server *server, struct owed owed)
 	server->owed[last] = owed;
 }
 
-static void format_command(struct buffer *to, const struct argument *arguments,
-			   size_t count)
-{
-	const char *data[ARGUMENTS_MAX];
-	size_t length[ARGUMENTS_MAX];
-	char *command;
-	int size;
-
-	for (size_t i = 0; i < count; i++) {
-		data[i] = arguments[i].data;
-		length[i] = arguments[i].length;
-	}
-	size = (int)redisFormatCommandArgv(&command, (int)count, data, length);
-	if (size < 0)
-		heap_exhausted();
-	buffer_append(to, command, (size_t)size);
-	explicit_bzero(command, (size_t)size);
-	redisFreeCommand(command);
-}
-
 void server_put(struct server *server, struct owed owed,
 		const struct argument *arguments, size_t count)
 {
-	format_command(&server->output, arguments, count);
+	resp_format(&server->output, arguments, count);
 	owe(server, owed);
 }
 
@@ -113,10 +97,10 @@ static int connect_start(struct server *server)
 	if (discovery == NULL)
 		return open_at(server, &server->url);
 	discovery_start(discovery);
-	if (discovery->place.host != NULL &&
-	    open_at(server, &discovery->place) < 0 && !discovery->seeking)
-		return -1;
-	return 0; /* a guess may fail */
+	if (discovery->place.host == NULL ||
+	    open_at(server, &discovery->place) == 0 || discovery->seeking)
+		return 0; /* a guess may fail */
+	return -1;
 }
 
 static int flush_output(struct server *server)
@@ -142,6 +126,7 @@ static int flush_output(struct server *server)
 
 static int queue_last(struct server *server)
 {
+	server->again = deadline_never();
 	if (server->owed_count > OWED_MAX - 8)
 		return fail(server, "it has stopped answering");
 	if (server_is_down(server) && connect_start(server) < 0)
@@ -161,8 +146,9 @@ int server_ask(struct server *server, uint64_t ticket, bool sticky,
 	if (!server_has_refused(server))
 		server->why[0] = '\0';
 	server->last.length = 0;
+	server->moves = 0;
 	server->last_owed = (struct owed){OWED_ASKED, sticky, ticket};
-	format_command(&server->last, arguments, count);
+	resp_format(&server->last, arguments, count);
 	return queue_last(server);
 }
 
@@ -207,10 +193,29 @@ void server_renew(struct server *server)
 
 /* --- what comes back ---------------------------------------------------- */
 
+/* Has the last command asked again where, or once, it can be answered. */
+static int follow(struct server *server, enum moved moved)
+{
+	unsigned pause = AGAIN_PAUSE;
+
+	server->why_passing = true;
+	if (moved == MOVED_AWAY) {
+		disconnect(server);
+		discovery_forget(server->discovery);
+		/* those who know where it is may not all have heard yet */
+		pause *= 2 * server->moves;
+		if (server->moves++ >= MOVES_MAX)
+			return -1;
+	}
+	server->again = deadline_in(pause);
+	return 0;
+}
+
 static int dispatch(struct server *server, const redisReply *from,
 		    server_reply *callback, void *context)
 {
 	struct owed owed = server->owed[server->owed_first];
+	enum moved moved = MOVED_NOT;
 	struct reply reply = {0};
 
 	reply_flatten(&reply, from);
@@ -220,11 +225,7 @@ static int dispatch(struct server *server, const redisReply *from,
 	}
 	if (server->owed_count == 0) {
 		disconnect(server);
-		/* an error that nobody asked for is why it hangs up */
-		if (reply.failure != NULL)
-			return blame_refusal(server, reply_sort(reply.failure));
-		return blame(server, EXIT_UNREACHED, true,
-			     "a reply that nobody asked for");
+		return blame_unasked(server, &reply);
 	}
 	server->owed_first = (server->owed_first + 1) % OWED_MAX;
 	server->owed_count--;
@@ -234,15 +235,11 @@ static int dispatch(struct server *server, const redisReply *from,
 			       : fail(server, "its INFO cannot be read");
 	server->complained = false;
 	if (server->discovery != NULL && reply.failure != NULL &&
-	    discovery_is_elsewhere(reply.failure)) {
-		fail(server, reply.failure);
-		discovery_forget(server->discovery);
-		return -1;
-	}
-	if (server_is_barred(server))
-		reply.failure = server->why;
-	else if (reply.failure != NULL && !server->login_failed)
-		blame_refusal(server, reply_sort(reply.failure));
+	    owed.ticket == server->last_owed.ticket)
+		moved = discovery_sort(reply.failure);
+	blame_reply(server, &reply);
+	if (moved != MOVED_NOT)
+		return follow(server, moved);
 	callback(context, server, owed.ticket, &reply);
 	return 0;
 }
@@ -305,14 +302,10 @@ static int receive(struct server *server, server_reply *callback, void *context)
 	return parse(server, callback, context);
 }
 
-bool server_is_up(const struct server *server)
-{
-	return server->stream.state == STREAM_UP;
-}
-
 bool server_is_down(const struct server *server)
 {
-	return server->stream.state == STREAM_DOWN && !is_seeking(server);
+	return server->stream.state == STREAM_DOWN && !is_seeking(server) &&
+	       server->again.at == deadline_never().at;
 }
 
 size_t server_prepare(const struct server *server, struct pollfd *polled,
@@ -327,6 +320,7 @@ size_t server_prepare(const struct server *server, struct pollfd *polled,
 	};
 	if (!guess)
 		polled->events = stream_events(&server->stream, output);
+	*until = deadline_earlier(*until, server->again);
 	*until = deadline_earlier(*until, stream_wake(&server->stream));
 	if (server->discovery == NULL)
 		return 1;
@@ -355,7 +349,7 @@ static int seek(struct server *server, const struct pollfd *polled)
 	bool checking = !discovery->seeking;
 
 	switch (discovery_pump(discovery, polled)) {
-	case DISCOVERY_SEEKING:
+	case DISCOVERY_UNDECIDED:
 		return 0;
 	case DISCOVERY_FAILED:
 		disconnect(server);
@@ -384,5 +378,7 @@ int server_pump(struct server *server, const struct pollfd *polled,
 	    seek(server, polled + 1) < 0)
 		return -1;
 	result = pump(server, polled->revents, reply, context);
+	if (result == 0 && deadline_passed(server->again))
+		result = queue_last(server);
 	return is_seeking(server) ? 0 : result; /* a guess may fail */
 }

@@ -16,7 +16,12 @@
  * connection, which is kept while an answer is due (server_renew tells when it
  * may be replaced). What was never sent can be taken back (server_withdraw).
  *
- * hiredis is included by server.c and reply.c only. Not thread-safe: one thread
+ * Where a server is looked for (discovery.h), one that says that it is not, or no
+ * longer, the right one has not done what it was asked: the command is asked again
+ * where it is found then, a few times; and while KEY's slot is on its way to another
+ * node, every few ms.
+ *
+ * hiredis is included by server.c, reply.c and resp.c only. Not thread-safe: one thread
  * at a time.
  */
 #ifndef SERVER_H
@@ -28,17 +33,12 @@
 #include "deadline.h"
 #include "identity.h"
 #include "output.h"
+#include "resp.h"
 #include "stream.h"
 #include "url.h"
 
-#define ARGUMENTS_MAX 256 /* of a command */
 #define SERVERS_MAX 32
 #define OWED_MAX 32 /* replies a connection may owe before it is dropped */
-
-struct argument {
-	const char *data;
-	size_t length;
-};
 
 enum owed_kind { OWED_LOGIN, OWED_NAME, OWED_INFO, OWED_CONFIG, OWED_ASKED };
 
@@ -64,6 +64,8 @@ struct server {
 	size_t sent;        /* of output */
 	struct buffer last; /* the command asked last, formatted */
 	struct owed last_owed;
+	struct deadline again; /* when that is asked again, if at all */
+	unsigned moves;        /* how often it was elsewhere meanwhile */
 	struct owed owed[OWED_MAX];
 	unsigned owed_first, owed_count;
 	bool login_failed;
@@ -96,7 +98,11 @@ void server_put(struct server *server, struct owed owed,
 int server_ask_again(struct server *server);
 
 /* A server that is neither is being connected to. */
-bool server_is_up(const struct server *server);
+static inline bool server_is_up(const struct server *server)
+{
+	return server->stream.state == STREAM_UP;
+}
+
 bool server_is_down(const struct server *server);
 
 /* It refused the login, or has not said who it is: no answer of it counts, and

@@ -343,6 +343,16 @@ every_command_finds() {
 	expect 1 '' "redlock: $KEY: not held by this token.*"
 }
 
+# took ARRAY: a microsecond count for acquire and release.
+took() {
+	local -n times=$1
+	local start token
+	start=${EPOCHREALTIME//[!0-9]/}
+	token=$("$REDLOCK" acquire -n --timeout "${SLOW}s" "$KEY") &&
+		"$REDLOCK" release --timeout "${SLOW}s" "$KEY" "$token" || return
+	times+=($((${EPOCHREALTIME//[!0-9]/} - start)))
+}
+
 # start I [OPTION...]: on this server, a run with a stamp that ends when $TMP/end exists; $token, $fence.
 start() {
 	local server=$1
