@@ -58,7 +58,8 @@ struct start {
 	int cause; /* errno */
 };
 
-/* In that process, which has our memory until exec. */
+/* In that process, which has our memory until exec. Whoever ends it before that
+ * is the guard, as the lease is over: so that is the cause, until it is another. */
 static int become(void *argument)
 {
 	struct start *start = argument;
@@ -72,11 +73,10 @@ static int become(void *argument)
 		start->cause = errno;
 		return 127;
 	}
-	if (deadline_passed(start->latest)) {
-		start->cause = ETIME;
+	if (deadline_passed(start->latest))
 		return 127;
-	}
 	signals_reset();
+	start->cause = 0;
 	execvp(start->command[0], start->command);
 	start->cause = errno;
 	return 127;
@@ -112,7 +112,7 @@ static pid_t start_process(struct start *start)
 int child_start(struct child *child, char *const command[],
 		const struct guard *guard, struct deadline latest)
 {
-	struct start start = {child, command, guard, latest, 0};
+	struct start start = {child, command, guard, latest, ETIME};
 	struct signals_mask before;
 
 	*child = (struct child){.exit = -1, .own_group = !in_foreground()};

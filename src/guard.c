@@ -13,7 +13,7 @@
 #include "tree.h"
 
 #define GUARD_NAME "lease-guard"
-#define LOOK_AGAIN 20 /* ms, whether those who are to be stopped are gone */
+#define LOOK_AGAIN 20 /* ms, whether it has ended */
 
 enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
 
@@ -34,7 +34,6 @@ struct duty {
 	char token[TOKEN_LONGEST + 1];
 	bool orphaned;  /* redlock is dead */
 	bool dismissed; /* COMMAND has exited */
-	size_t alive;   /* how many of the tree were, when looked at last */
 	bool fired;
 };
 
@@ -54,31 +53,23 @@ struct guard_times guard_plan(struct deadline valid, int64_t margin,
 
 /* --- in the guard's process --------------------------------------------- */
 
-static void fire(struct duty *duty)
-{
-	duty->fired = true;
-	tree_signal_group(&duty->tree, duty->signal);
-	if (duty->signal != SIGKILL)
-		tree_signal_group(&duty->tree, SIGCONT);
-}
-
 /* Acts on what the clock says. */
 static void act(struct duty *duty)
 {
-	if (duty->tree.command == 0)
-		return;
-	if (!duty->fired && deadline_passed(duty->times.term)) {
-		duty->alive = tree_signal(&duty->tree, 0);
-		fire(duty);
-	} else if (duty->fired && duty->kill) {
-		bool due = deadline_passed(duty->times.kill);
+	bool due = duty->kill && deadline_passed(duty->times.kill);
 
-		/* all are found before the first is hit; the group at one
-		 * moment, as one may just be forking; and soon again */
-		duty->alive = tree_signal(&duty->tree, due ? SIGKILL : 0);
-		if (due)
-			tree_signal_group(&duty->tree, SIGKILL);
+	if (duty->tree.command == 0 ||
+	    (!duty->fired && !deadline_passed(duty->times.term)))
+		return;
+	if (!duty->fired && !due) {
+		/* all are found before the first is hit */
+		if (duty->kill)
+			tree_look(&duty->tree, duty->times.kill);
+		tree_signal(&duty->tree, duty->signal);
 	}
+	duty->fired = true;
+	if (duty->kill)
+		tree_watch(&duty->tree, duty->times.kill);
 }
 
 /* Whether nothing is left to do: nobody to stop, or no time to do it in. */
@@ -86,7 +77,7 @@ static bool is_over(const struct duty *duty)
 {
 	if (!duty->dismissed && !duty->orphaned)
 		return false;
-	return !duty->fired || !duty->kill || duty->alive == 0 ||
+	return !duty->fired || !duty->kill || duty->tree.known_count == 0 ||
 	       deadline_passed(duty->times.end);
 }
 
@@ -124,8 +115,8 @@ static void take_orphaned(struct duty *duty)
 static struct deadline next_act(const struct duty *duty)
 {
 	if (duty->fired && duty->kill &&
-	    (duty->alive > 0 || !deadline_passed(duty->times.end)))
-		return deadline_in(LOOK_AGAIN);
+	    (duty->tree.known_count > 0 || !deadline_passed(duty->times.end)))
+		return tree_next(&duty->tree, duty->times.kill);
 	if (duty->fired)
 		return deadline_never();
 	return duty->tree.command != 0 ? duty->times.term : deadline_never();

@@ -2,8 +2,6 @@
 
 #include <signal.h>
 
-#define LOOK_AGAIN 20 /* ms, whether those who are to be stopped are gone */
-
 void overdue_start(struct overdue *overdue, const struct child *child,
 		   const char *token, struct deadline at, int64_t kill_after)
 {
@@ -25,7 +23,8 @@ void overdue_cancel(struct overdue *overdue)
 
 struct deadline overdue_next(const struct overdue *overdue)
 {
-	return overdue->begun ? deadline_in(LOOK_AGAIN) : overdue->term;
+	return overdue->begun ? tree_next(&overdue->tree, overdue->kill)
+			      : overdue->term;
 }
 
 /* All are found before the first is hit: whose parent ends is hard to find. */
@@ -33,13 +32,12 @@ static bool begin(struct overdue *overdue)
 {
 	if (!deadline_passed(overdue->term))
 		return false;
-	overdue->alive = tree_signal(&overdue->tree, 0);
+	tree_look(&overdue->tree, deadline_never());
 	if (child_has_exited(overdue->child)) {
 		overdue_cancel(overdue);
 		return false;
 	}
-	tree_signal_group(&overdue->tree, SIGTERM);
-	tree_signal_group(&overdue->tree, SIGCONT);
+	tree_signal(&overdue->tree, SIGTERM);
 	overdue->kill = deadline_in(overdue->kill_after);
 	overdue->begun = true;
 	return true;
@@ -47,20 +45,15 @@ static bool begin(struct overdue *overdue)
 
 bool overdue_act(struct overdue *overdue)
 {
-	bool due;
-
 	if (!overdue->begun)
 		return begin(overdue);
-	due = deadline_passed(overdue->kill);
-	overdue->alive = tree_signal(&overdue->tree, due ? SIGKILL : 0);
-	if (due)
-		tree_signal_group(&overdue->tree, SIGKILL);
+	tree_watch(&overdue->tree, overdue->kill);
 	return false;
 }
 
 bool overdue_is_over(const struct overdue *overdue)
 {
-	return !overdue->begun || overdue->alive == 0;
+	return !overdue->begun || overdue->tree.known_count == 0;
 }
 
 void overdue_release(struct overdue *overdue)

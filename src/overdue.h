@@ -34,7 +34,6 @@ struct overdue {
 	struct deadline term, kill; /* when to send SIGTERM, SIGKILL */
 	int64_t kill_after;         /* ms */
 	struct tree tree;
-	size_t alive; /* of the tree, when looked at last */
 	bool begun;
 };
 

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #define ENVIRONMENT_LONGEST ((size_t)4 << 20)
+#define LOOKS_APART 20 /* times as long as one takes */
+#define PAUSE 20       /* ms, until they are watched again */
 
 struct process {
 	pid_t pid, parent, group;
@@ -88,12 +90,14 @@ static bool read_process(struct process *process, pid_t pid)
 	return true;
 }
 
-static void read_all(struct processes *all)
+/* False where that was not done by then. */
+static bool read_all(struct processes *all, struct deadline until)
 {
 	DIR *directory = opendir("/proc");
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 
-	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+	while (directory != NULL && (entry = readdir(directory)) != NULL &&
+	       !deadline_passed(until)) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (pid <= 0 || pid == getpid())
@@ -112,6 +116,7 @@ static void read_all(struct processes *all)
 	}
 	if (directory != NULL)
 		closedir(directory);
+	return entry == NULL;
 }
 
 static bool is_known(const struct tree *tree, const struct process *process)
@@ -177,28 +182,85 @@ static void remember(struct tree *tree, struct processes *all)
 	tree->known_count = count;
 }
 
-size_t tree_signal(struct tree *tree, int number)
+void tree_look(struct tree *tree, struct deadline until)
 {
 	struct processes all = {0};
+	int64_t began = clock_ms();
 
-	if (tree->command == 0)
-		return 0;
-	read_all(&all);
+	if (!read_all(&all, until)) {
+		free(all.list);
+		return;
+	}
 	find_ours(tree, &all);
 	remember(tree, &all);
-	for (size_t i = 0; number != 0 && i < tree->known_count; i++)
-		kill(tree->known[i].pid, number);
-	return tree->known_count;
+	tree->cost = clock_ms() - began;
+	tree->looked = began;
 }
 
-void tree_signal_group(struct tree *tree, int number)
+/* Forgets who has ended; who has not is sent number. */
+static void signal_known(struct tree *tree, int number)
 {
-	if (tree->command == 0)
-		return;
+	size_t count = 0;
+
+	for (size_t i = 0; i < tree->known_count; i++) {
+		struct process now;
+
+		if (!read_process(&now, tree->known[i].pid) || !now.alive ||
+		    now.started != tree->known[i].started)
+			continue;
+		tree->known[count++] = now;
+		kill(now.pid, number);
+	}
+	tree->known_count = count;
+}
+
+static void signal_group(struct tree *tree, int number)
+{
 	if (tree->own_group)
 		kill(-tree->command, number);
 	else
-		tree_signal(tree, number);
+		signal_known(tree, number);
+}
+
+void tree_signal(struct tree *tree, int number)
+{
+	signal_group(tree, number);
+	signal_group(tree, SIGCONT);
+}
+
+static void hit(struct tree *tree, int number)
+{
+	signal_group(tree, number);
+	signal_known(tree, number);
+}
+
+/* When they are stopped, so that there is time for a look. */
+static struct deadline freeze_at(const struct tree *tree, struct deadline kill)
+{
+	return deadline_at(kill.at - 2 * tree->cost);
+}
+
+void tree_watch(struct tree *tree, struct deadline kill)
+{
+	bool due = deadline_passed(freeze_at(tree, kill));
+
+	hit(tree, due ? SIGSTOP : 0);
+	if (tree->known_count == 0)
+		tree_look(tree, deadline_never());
+	else if (due != tree->killing ||
+		 clock_ms() - tree->looked >= LOOKS_APART * tree->cost)
+		tree_look(tree, kill);
+	tree->killing = due;
+	if (due)
+		hit(tree, SIGKILL);
+}
+
+struct deadline tree_next(const struct tree *tree, struct deadline kill)
+{
+	struct deadline soon = deadline_in(PAUSE);
+
+	return tree->killing ? soon
+			     : deadline_earlier(soon, freeze_at(tree, kill));
 }
 
 void tree_release(struct tree *tree)

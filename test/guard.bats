@@ -424,11 +424,41 @@ lose() {
 	key_free 0
 }
 
-# failing_fork N: what $failing makes of it cannot fork for the N-th time.
-failing_fork() {
+# failing CALL: `failing` is a wrapper that makes it fail so (test/inject/inject.c).
+failing() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
 	: >"$TMP/report"
-	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="0:fork:$1:11" INJECT_REPORT="$TMP/report")
+	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="$1" INJECT_REPORT="$TMP/report")
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "a guard that needs long to find COMMAND's tree, as among thousands of processes, kills it in time" {
+	local failing
+	servers_start 1
+	failing 1:opendir:0:late
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 4s -k 1s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+}
+
+# bats test_tags=native
+@test "what COMMAND starts while it is stopped is found when that is killed, whatever its group" {
+	local failing
+	servers_start 1
+	failing 1:opendir:0:late # so it is not found by chance
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 8s -k 4s "$KEY" bash -c '
+		trap "setsid \"\$STAMP\" -t \"\$0\" &" TERM; echo up
+		for ((;;)); do sleep 0.01; done' "$TMP/stamps"
+	wait_until '[[ -s $TMP/run.out ]]'
+	next_in_line
+	stop_process "$(pid run)"
+	wait_until 'stamped $TMP/stamps'
+	dead_before_next
 }
 
 # native: valgrind has a library of its own to preload
@@ -436,7 +466,7 @@ failing_fork() {
 @test "a guard that cannot be replaced at once is when there is another chance" {
 	local guard failing
 	servers_start 1
-	failing_fork 2
+	failing 0:fork:2:11
 	mkdir "$TMP/stamps"
 	spawn run "${failing[@]}" "$REDLOCK" run -t 5s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
@@ -489,7 +519,7 @@ waits_guarded() {
 # bats test_tags=native
 @test "a guard that was killed while the key was waited for, and cannot be replaced, starts no command" {
 	local guard failing
-	failing_fork 2
+	failing 0:fork:2:11
 	waits_guarded "${failing[@]}"
 	kill -KILL "$guard"
 	wait_until "! is_guard $guard"

@@ -5,9 +5,9 @@
  *
  * PROCESS is 0 for the process itself, with all of its threads, and 1, 2, ...
  * for the first, second, ... that it forks, until they exec. Calls are counted
- * from 1 in each of them. ERRNO is a number; "short" gives or takes one byte
- * only, "end" is the end of what there is to read, "idle" a poll in which
- * nothing has happened.
+ * from 1 in each of them; with 0 each call is meant. ERRNO is a number; "short"
+ * gives or takes one byte only, "end" is the end of what there is to read, "idle" a
+ * poll in which nothing has happened; "late" does not fail, but takes 300 ms.
  *
  * FILE gets a struct report: how many calls of what there were in which process
  * and whether the one to fail was among them. What these processes execute
@@ -42,6 +42,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PROCESSES 8
@@ -72,7 +73,7 @@ struct report {
 	_Atomic int32_t calls[PROCESSES][FUNCTIONS];
 };
 
-enum { SHORT = -1, END = -2, IDLE = -3 }; /* beside errno's numbers */
+enum { SHORT = -1, END = -2, IDLE = -3, LATE = -4 }; /* beside errno's */
 
 static struct report *report;
 static int process; /* which one this is */
@@ -94,6 +95,7 @@ static void configure(const char *plan)
 	want_error = strcmp(error, "short") == 0  ? SHORT
 		     : strcmp(error, "end") == 0  ? END
 		     : strcmp(error, "idle") == 0 ? IDLE
+		     : strcmp(error, "late") == 0 ? LATE
 						  : atoi(error);
 }
 
@@ -131,10 +133,14 @@ static int due(enum function function, int fd)
 		return 0;
 	nth = atomic_fetch_add(&report->calls[process][function], 1) + 1;
 	if (process != want_process || (int)function != want_function ||
-	    nth != want_call)
+	    (want_call > 0 && nth != want_call))
 		return 0;
 	report->fd = fd;
 	report->fired = 1;
+	if (want_error == LATE) {
+		nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+		return 0;
+	}
 	return want_error;
 }
 
