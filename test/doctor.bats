@@ -393,9 +393,11 @@ threading.Event().wait()
 	finish doctor
 	[[ $status == 0 && -s $TMP/left ]]
 	is_empty 0
-	proxy 0 'delay 200' # so that it is seen while it queues
-	spawn doctor "$REDLOCK" doctor --timeout 5s -S "$(proxy_url 0)"
-	wait_until '[[ $(rcli 0 KEYS "*:doctor:*:redlock:queue") ]]'
+	rcli 0 CONFIG SET notify-keyspace-events Ez
+	spawn queues timeout 60 redis-cli -s "$SERVERS/0/redis.sock" PSUBSCRIBE '__keyevent@0__:zadd'
+	wait_until 'grep -q psubscribe "$TMP/queues.out"'
+	spawn doctor "$REDLOCK" doctor --timeout 2s -S "$(proxy_url 0)"
+	until grep -q doctor "$TMP/queues.out"; do :; done
 	kill -KILL "$(pid doctor)"
 	for key in $(rcli 0 KEYS '*'); do
 		left=$(rcli 0 PTTL "$key")

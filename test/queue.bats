@@ -536,12 +536,12 @@ first_asked_twice() {
 @test "patience that ends in an outage is 69, and with a quorum that answers 75" {
 	servers_start 3
 	take
-	# the first has to be in line still when the second has come
-	line_up a -t 3s -w 9s
-	line_up b -t 3s -w 12s
+	line_up a -t 3s -w 5s
 	server_kill 2
 	finish a
 	expect 75 '' "redlock: $KEY: held by .*"
+	wait_turn b -t 3s -w 7s
+	wait_until 'queued 1 0 1'
 	server_kill 0
 	finish b
 	expect 69 '' "redlock: $KEY: still waiting: no quorum: 2 of 3 .*
