@@ -166,7 +166,7 @@ static int guard_fork(struct guard *guard)
 		.signal = guard->signal,
 		.kill = guard->kill,
 		.kill_after = guard->kill_after,
-		.tree = {.token = duty.token},
+		.tree = {.token = duty.token, .in_time = true},
 	};
 	struct signals_mask before;
 	pid_t pid;

@@ -234,10 +234,10 @@ static void hit(struct tree *tree, int number)
 	signal_known(tree, number);
 }
 
-/* When they are stopped, so that there is time for a look. */
+/* When they are stopped; in time, so that there is some for a look. */
 static struct deadline freeze_at(const struct tree *tree, struct deadline kill)
 {
-	return deadline_at(kill.at - 2 * tree->cost);
+	return deadline_at(kill.at - (tree->in_time ? 2 * tree->cost : 0));
 }
 
 void tree_watch(struct tree *tree, struct deadline kill)
@@ -245,11 +245,11 @@ void tree_watch(struct tree *tree, struct deadline kill)
 	bool due = deadline_passed(freeze_at(tree, kill));
 
 	hit(tree, due ? SIGSTOP : 0);
-	if (tree->known_count == 0)
-		tree_look(tree, deadline_never());
-	else if (due != tree->killing ||
-		 clock_ms() - tree->looked >= LOOKS_APART * tree->cost)
-		tree_look(tree, kill);
+	if (tree->known_count == 0 || due != tree->killing ||
+	    clock_ms() - tree->looked >= LOOKS_APART * tree->cost)
+		tree_look(tree, tree->in_time && tree->known_count > 0
+					? kill
+					: deadline_never());
 	tree->killing = due;
 	if (due)
 		hit(tree, SIGKILL);

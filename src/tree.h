@@ -12,9 +12,9 @@
  * is between the moment to kill COMMAND and the end of its lease; and who watches it
  * end must not keep the machine busy. So between looks only those that were found
  * are watched, and nobody looks more than a twentieth of the time. Before COMMAND is
- * killed it is stopped, so much earlier that there is time for a last look: nothing
- * of it runs any more, and it still shows whose parent it is. A look that is not
- * done when they are to be killed is given up.
+ * killed it is stopped for a last look: nothing of it runs any more, and it still
+ * shows whose parent it is. Where it has to be gone in time that is so much earlier,
+ * and a look that is not done when they are to be killed is given up.
  *
  * In the foreground of a terminal COMMAND shares its group with redlock and
  * the rest of the pipeline. There the group's members count that carry the
@@ -34,6 +34,7 @@ struct tree {
 	pid_t command;
 	bool own_group; /* command leads it */
 	const char *token;
+	bool in_time; /* killed by the time for that, not from then on */
 	struct process *known; /* those that were alive when looked at last */
 	size_t known_count;    /* 0: it has ended */
 	int64_t looked, cost;  /* ms: when, and how long it took */
