@@ -58,15 +58,6 @@ repeat() {
 	head -c "$2" /dev/zero | tr '\0' "$1"
 }
 
-# redlock ARGUMENT...: as helper.bash has it, but without `run`, which has advice about status 127.
-redlock() {
-	status=0
-	timeout -k 1 60 "$REDLOCK" "$@" </dev/null >"$TMP/redlock.out" 2>"$TMP/redlock.err" || status=$?
-	output=$(<"$TMP/redlock.out")
-	stderr=$(<"$TMP/redlock.err")
-	mapfile -t lines <"$TMP/redlock.out"
-}
-
 # died COMMAND...: how it ended, as wait(2) tells and no shell does: $death is "exit N" or
 # "signal N", and ", core" where it dumped one. Its output goes to $TMP/died.out and died.err.
 died() {

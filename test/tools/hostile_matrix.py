@@ -11,6 +11,7 @@ but what the case allows, an end in time, and little memory.
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -249,14 +250,17 @@ class Case:
         return wrong
 
     def execute(self, arguments):
-        limit = None if SANITIZED else lambda: resource.setrlimit(
-            resource.RLIMIT_AS, (MEMORY, MEMORY))
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         began = time.monotonic()
         child = subprocess.Popen(
             [REDLOCK] + arguments, stdin=subprocess.DEVNULL, stdout=out,
-            stderr=err, preexec_fn=limit, start_new_session=True,
+            stderr=err, start_new_session=True,
             env={**os.environ, "LC_ALL": "C", **self.environment})
+        if not SANITIZED:
+            # not between fork and exec: that would copy all of us each time
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(child.pid, resource.RLIMIT_AS,
+                                 (MEMORY, MEMORY))
         end = threading.Timer(LONGEST, child.kill)
         end.start()
         _, status, usage = os.wait4(child.pid, 0)

@@ -2,6 +2,7 @@
  * stamp: the command that tests run under a lock, and their witness.
  *
  *	stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] [-p PLACES] [-x STATUS] DIR
+ *	stamp -l DIR
  *
  * It leaves its traces in DIR, for the checks in test/helper.bash:
  *
@@ -20,6 +21,8 @@
  * It ends after MS milliseconds (60000 unless told) or when FILE exists, with
  * STATUS.  -t ignores SIGTERM, here and in the children; a child beats in a
  * slot of its own and ends by the same rules.
+ *
+ * -l lists who has lived there: lines "FENCE FIRST LAST PID", by FIRST.
  */
 #define _GNU_SOURCE 1
 
@@ -27,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -182,10 +186,63 @@ static bool is_alone(const struct plan *plan)
 	return try_lock(plan->dir, "witness", plan->shared ? LOCK_SH : LOCK_EX);
 }
 
+/* --- who has lived ------------------------------------------------------- */
+
+struct life {
+	struct slot slot;
+	char fence[80];
+	long pid;
+};
+
+static int by_first(const void *a, const void *b)
+{
+	int64_t first = ((const struct life *)a)->slot.first;
+	int64_t second = ((const struct life *)b)->slot.first;
+
+	return (first > second) - (first < second);
+}
+
+/* False where nobody has lived yet. */
+static bool read_life(struct life *life, const char *dir, const char *name)
+{
+	int fd;
+	bool whole;
+
+	if (sscanf(name, "beats.%79[^.].%ld", life->fence, &life->pid) != 2)
+		return false;
+	fd = open_in(dir, name, O_RDONLY | O_CLOEXEC);
+	whole = read(fd, &life->slot, sizeof(life->slot)) ==
+		(ssize_t)sizeof(life->slot);
+	close(fd);
+	return whole && life->slot.first > 0;
+}
+
+static int list(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct life *lives = NULL;
+	struct dirent *entry;
+	size_t count = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		lives = reallocarray(lives, count + 1, sizeof(*lives));
+		if (!lives)
+			err(71, "%s", path);
+		count += read_life(&lives[count], path, entry->d_name);
+	}
+	if (count > 0)
+		qsort(lives, count, sizeof(*lives), by_first);
+	for (size_t i = 0; i < count; i++)
+		printf("%s %lld %lld %ld\n", lives[i].fence,
+		       (long long)lives[i].slot.first,
+		       (long long)lives[i].slot.last, lives[i].pid);
+	return 0;
+}
+
 static _Noreturn void usage(void)
 {
 	errx(64, "usage: stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] "
-		 "[-p PLACES] [-x STATUS] DIR");
+		 "[-p PLACES] [-x STATUS] DIR\n       stamp -l DIR");
 }
 
 static struct plan plan_from(char *argv[])
@@ -235,6 +292,8 @@ int main(int argc, char *argv[])
 
 	if (argc < 2)
 		usage();
+	if (argc == 3 && !strcmp(argv[1], "-l"))
+		return list(argv[2]);
 	plan = plan_from(argv);
 	if (!is_alone(&plan))
 		append(&plan, "overlap", now());
