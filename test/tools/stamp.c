@@ -236,6 +236,9 @@ static int list(const char *path)
 		printf("%s %lld %lld %ld\n", lives[i].fence,
 		       (long long)lives[i].slot.first,
 		       (long long)lives[i].slot.last, lives[i].pid);
+	if (dir)
+		closedir(dir);
+	free(lives);
 	return 0;
 }
 
