@@ -397,8 +397,9 @@ threading.Event().wait()
 	spawn queues timeout 60 redis-cli -s "$SERVERS/0/redis.sock" PSUBSCRIBE '__keyevent@0__:zadd'
 	wait_until 'grep -q psubscribe "$TMP/queues.out"'
 	spawn doctor "$REDLOCK" doctor --timeout 2s -S "$(proxy_url 0)"
-	until grep -q doctor "$TMP/queues.out"; do :; done
+	until grep -q doctor "$TMP/queues.out" || ! is_running doctor; do :; done
 	kill -KILL "$(pid doctor)"
+	wait_until 'grep -q doctor "$TMP/queues.out"'
 	for key in $(rcli 0 KEYS '*'); do
 		left=$(rcli 0 PTTL "$key")
 		((left != -1 && left <= 60000))

@@ -459,6 +459,26 @@ failing() {
 	stop_process "$(pid run)"
 	wait_until 'stamped $TMP/stamps'
 	dead_before_next
+	# for that it looks when it begins, before it kills and until they are gone; not all the time
+	(($(od -An -t d4 -j 8 -N 4 "$TMP/report") <= 6))
+}
+
+# bats test_tags=native
+@test "what COMMAND starts while it is looked for is not left behind" {
+	local failing
+	servers_start 1
+	failing 1:closedir:0:late
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 4s -k 1s "$KEY" bash -c '
+		"$STAMP" -s -t "$0" & trap told=1 TERM
+		for ((;;)); do
+			if [[ $told ]]; then setsid "$STAMP" -s -t "$0" & fi
+			sleep 0.03
+		done' "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
 }
 
 # native: valgrind has a library of its own to preload

@@ -10,7 +10,7 @@
  * poll in which nothing has happened; "late" does not fail, but takes 300 ms.
  *
  * FILE gets a struct report: how many calls of what there were in which process
- * and whether the one to fail was among them. What these processes execute
+ * and how often the one to fail was among them. What these processes execute
  * knows nothing of all this.
  *
  * Calls within libraries count where they go through the dynamic linker, as
@@ -51,7 +51,7 @@
 	X(malloc) X(calloc) X(realloc) X(mmap64) X(fork) X(clone) X(execvp) \
 	X(waitpid) \
 	X(waitid) X(setsid) X(setpgid) X(chdir) X(pthread_create) X(pipe2) \
-	X(dup2) X(open64) X(opendir) X(fcntl64) X(eventfd) \
+	X(dup2) X(open64) X(opendir) X(closedir) X(fcntl64) X(eventfd) \
 	X(signalfd) X(timerfd_create) X(timerfd_settime) X(poll) X(read) \
 	X(write) X(socket) X(connect) X(getsockopt) X(setsockopt) X(send) \
 	X(recv) X(getaddrinfo) X(gethostname) X(getpgid) X(tcgetpgrp)
@@ -136,7 +136,7 @@ static int due(enum function function, int fd)
 	    (want_call > 0 && nth != want_call))
 		return 0;
 	report->fd = fd;
-	report->fired = 1;
+	report->fired++;
 	if (want_error == LATE) {
 		nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
 		return 0;
@@ -187,6 +187,7 @@ WRAP(int, chdir, -1, (const char *path), (path), -1)
 WRAP(int, pipe2, -1, (int ends[2], int flags), (ends, flags), -1)
 WRAP(int, dup2, -1, (int from, int to), (from, to), from)
 WRAP(DIR *, opendir, NULL, (const char *path), (path), -1)
+WRAP(int, closedir, -1, (DIR * directory), (directory), -1)
 WRAP(int, eventfd, -1, (unsigned count, int flags), (count, flags), -1)
 WRAP(int, signalfd, -1, (int fd, const sigset_t *mask, int flags),
      (fd, mask, flags), fd)
