@@ -36,6 +36,17 @@ static bool is_readable(const struct stat *found)
 	return (found->st_mode & others) != 0;
 }
 
+/* Whoever may write it chooses the servers, and so who gets a password, and
+ * whom a lock keeps out. */
+static const char *why_distrusted(const struct stat *found)
+{
+	if (found->st_uid != 0 && found->st_uid != geteuid())
+		return "is neither yours nor root's: it is not used";
+	if ((found->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "others may write it: chmod go-w";
+	return NULL;
+}
+
 static bool is_null_device(const struct stat *found)
 {
 	return S_ISCHR(found->st_mode) && found->st_rdev == makedev(1, 3);
@@ -71,13 +82,17 @@ static int blame_system(const char *path, struct error *error)
 
 static int slurp(struct conffile *file, int fd, struct error *error)
 {
+	const char *wrong = NULL;
 	struct stat found;
 
 	if (fstat(fd, &found) < 0)
 		return blame_system(file->path, error);
-	if (!S_ISREG(found.st_mode) && !is_null_device(&found)) {
-		error_set(error, EXIT_CONFIG, "%s: not a regular file",
-			  file->path);
+	if (S_ISREG(found.st_mode))
+		wrong = why_distrusted(&found);
+	else if (!is_null_device(&found))
+		wrong = "not a regular file";
+	if (wrong != NULL) {
+		error_set(error, EXIT_CONFIG, "%s: %s", file->path, wrong);
 		return -1;
 	}
 	file->readable = is_readable(&found);

@@ -226,15 +226,62 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	[[ $status == 69 && $stderr != *"$FILE"* ]]
 }
 
-@test "a group's file is root's to make, and nobody else's" {
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
+@test "a password that a group can read is pointed out, but for root's file" {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	file 'password = hunter2\nserver = redis://127.0.0.1:1\n'
-	chmod 640 "$FILE"
-	redlock acquire --config "$FILE" "$KEY"
-	[[ $status == 69 && $stderr != *"$FILE"* ]]
-	chown 65534 "$FILE"
-	redlock acquire --config "$FILE" "$KEY"
-	[[ $status == 69 && $stderr == *"$FILE: others can read"* ]]
+	set_new
+	chmod 755 "$SET"
+	install -m 755 "$REDLOCK" "$SET/redlock"
+	REDLOCK=$SET/redlock
+	printf 'password = hunter2\nserver = redis://127.0.0.1:1\n' >"$SET/redlock.conf"
+	chmod 640 "$SET/redlock.conf"
+	chgrp 65534 "$SET/redlock.conf"
+	local -a as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	run -69 --separate-stderr "${as_nobody[@]}" "$REDLOCK" acquire --config "$SET/redlock.conf" "$KEY"
+	[[ $stderr != *"$SET/redlock.conf"* ]]
+	chown 65534 "$SET/redlock.conf"
+	run -69 --separate-stderr "${as_nobody[@]}" "$REDLOCK" acquire --config "$SET/redlock.conf" "$KEY"
+	[[ $stderr == *"$SET/redlock.conf: others can read"* ]]
+}
+
+@test "a file that others may write is a wrong configuration, wherever it is" {
+	local mode
+	mkdir "$TMP/xdg"
+	file 'server = %s\n' "$NOWHERE"
+	cp "$FILE" "$TMP/xdg/redlock.conf"
+	for mode in 620 660 602 606 777; do
+		chmod "$mode" "$FILE" "$TMP/xdg/redlock.conf"
+		refuses 78 "$(literal "$FILE"): others may write it" acquire --config "$FILE" key
+		XDG_CONFIG_HOME=$TMP/xdg refuses 78 "xdg/redlock.conf: others may write it" acquire -S "$NOWHERE" key
+	done
+	chmod 644 "$FILE"
+	refuses 69 "$(literal "$NOWHERE")" acquire --config "$FILE" key
+	no_row_failed
+}
+
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
+@test "a file of another user's is a wrong configuration, root's is none, and sudo does not take the caller's" {
+	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
+	set_new
+	chmod 755 "$SET"
+	install -m 755 "$REDLOCK" "$SET/redlock"
+	REDLOCK=$SET/redlock
+	install -d "$SET/home/.config"
+	echo "server = $NOWHERE" >"$SET/home/.config/redlock.conf"
+	chmod 644 "$SET/home/.config/redlock.conf"
+	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	HOME=$SET/home refuses 69 "$(literal "$NOWHERE")" acquire key
+	chown 65533 "$SET/home/.config/redlock.conf"
+	HOME=$SET/home refuses 78 "redlock.conf: is neither yours nor root's" acquire key
+	chown 65534 "$SET/home/.config/redlock.conf"
+	HOME=$SET/home refuses 69 "$(literal "$NOWHERE")" acquire key
+	# root, with the HOME of the one who has become root
+	TRACER=()
+	HOME=$SET/home refuses 78 "redlock.conf: is neither yours nor root's" acquire key
+	refuses 78 "redlock.conf: is neither yours nor root's" acquire --config "$SET/home/.config/redlock.conf" key
+	no_row_failed
 }
 
 # --- what it changes ------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -26,6 +27,7 @@ static void put(const uint8_t *data, size_t size)
 		unsetenv("REDLOCK_PASSWORD");
 		unsetenv("REDLOCK_PASSWORD_FILE");
 		descriptor = memfd_create("redlock.conf", MFD_CLOEXEC);
+		fchmod(descriptor, 0600);
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
 	}
 	if (ftruncate(descriptor, 0) < 0 ||
