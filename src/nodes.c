@@ -16,6 +16,22 @@ void nodes_release(struct nodes *nodes)
 	*nodes = (struct nodes){0};
 }
 
+static int add(struct nodes *nodes, const char *host, const char *port)
+{
+	struct url node = {0};
+
+	if (nodes->count == NODES_MAX || place_set(&node, host, port) < 0)
+		return -1;
+	/* a power of two: as many as it takes */
+	if ((nodes->count & (nodes->count - 1)) == 0) {
+		size_t room = nodes->count == 0 ? 1 : 2 * nodes->count;
+
+		nodes->list = heap_grow(nodes->list, room * sizeof(node));
+	}
+	nodes->list[nodes->count++] = node;
+	return 0;
+}
+
 /* "id host:port@bus,name flags master sent got epoch state slot ..." */
 static int read_line(struct nodes *nodes, char *line, const char *host)
 {
@@ -34,22 +50,15 @@ static int read_line(struct nodes *nodes, char *line, const char *host)
 	if (port == NULL)
 		return -1;
 	*port++ = '\0';
-	if (place_set(&nodes->list[nodes->count],
-		      *field[1] != '\0' ? field[1] : host, port) < 0)
-		return -1;
-	nodes->count++;
-	return 0;
+	return add(nodes, *field[1] != '\0' ? field[1] : host, port);
 }
 
 int nodes_read(struct nodes *nodes, const char *text, const char *host)
 {
 	char *copy = heap_copy(text), *rest = copy, *line;
-	size_t lines = 1;
 	int result = 0;
 
-	for (const char *c = text; *c != '\0'; c++)
-		lines += *c == '\n';
-	*nodes = (struct nodes){.list = heap_get(lines, sizeof(struct url))};
+	*nodes = (struct nodes){0};
 	while (result == 0 && (line = strsep(&rest, "\r\n")) != NULL)
 		if (*line != '\0')
 			result = read_line(nodes, line, host);

@@ -7,6 +7,8 @@
 
 #include "url.h"
 
+#define NODES_MAX 16384 /* each has a slot */
+
 struct nodes {
 	struct url *list; /* owned: hosts and ports */
 	size_t count;
@@ -14,8 +16,8 @@ struct nodes {
 
 void nodes_release(struct nodes *nodes);
 
-/* host: of the node that was asked, which may not know its own. -1 where text is
- * no such answer; then nodes is empty. */
+/* host: of the node that was asked, which may not know its own. -1 if text is
+ * no such answer, or names more than NODES_MAX; then nodes is empty. */
 int nodes_read(struct nodes *nodes, const char *text, const char *host);
 
 #endif

@@ -1,5 +1,6 @@
 /* Which slot a key is in; which masters CLUSTER NODES names. */
 #include "../../src/nodes.h"
+#include "../../src/output.h"
 #include "../../src/slot.h"
 
 #include "check.h"
@@ -68,9 +69,42 @@ static void test_nodes(void)
 	check_nodes("id a:1@1 slave x 0 0 1 connected 0-1\n", "");
 }
 
+/* As many masters as lines, whatever ends a line. */
+static void check_lines(size_t count, const char *end, int wanted)
+{
+	struct buffer text = {0};
+	struct nodes nodes;
+
+	for (size_t i = 0; i < count; i++)
+		buffer_print(&text,
+			     "id 10.0.%zu.%zu:7 master - 0 0 1 connected %zu%s",
+			     i / 250, i % 250, i, end);
+	CHECK(nodes_read(&nodes, text.data, "self") == wanted, "%zu", count);
+	CHECK(nodes.count == (wanted == 0 ? count : 0), "%zu of %zu",
+	      nodes.count, count);
+	for (size_t i = 0; i < nodes.count; i += nodes.count - 1)
+		CHECK(nodes.list[i].name != NULL && nodes.list[i].port == 7,
+		      "%zu", i);
+	nodes_release(&nodes);
+	buffer_release(&text);
+}
+
+static void test_lines(void)
+{
+	static const char *const ends[] = {"\n", "\r", "\r\n", "\n\r", "\r\r"};
+
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		check_lines(2, ends[i], 0);
+		check_lines(1000, ends[i], 0);
+	}
+	check_lines(NODES_MAX, "\n", 0);
+	check_lines(NODES_MAX + 1, "\n", -1);
+}
+
 int main(void)
 {
 	test_slots();
 	test_nodes();
+	test_lines();
 	return check_result();
 }
