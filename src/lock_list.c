@@ -226,12 +226,11 @@ static bool find_nodes(struct listing *listing)
 static bool scan_server(struct listing *listing, const char *pattern)
 {
 	const struct quorum *quorum = listing->look.lock.quorum;
-	bool done = true;
+	bool done;
 
 	if (quorum->servers[listing->scanned].url.kind != URL_CLUSTER)
 		return scan_node(listing, pattern);
-	if (!find_nodes(listing))
-		return false;
+	done = find_nodes(listing);
 	for (listing->node = 0; done && listing->node < listing->nodes.count;
 	     listing->node++)
 		done = scan_node(listing, pattern);

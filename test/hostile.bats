@@ -47,3 +47,7 @@ matrix() {
 @test "of five servers three hostile ones are too many, each told once; two are not" {
 	matrix quorum
 }
+
+@test "Sentinels and nodes: whatever they say, the search for a server ends in time" {
+	matrix search
+}

@@ -2,13 +2,13 @@
 
 A Server listens on a Unix socket or a port of 127.0.0.1 and answers as Redis
 with our scripts would, until a request of the stage comes for which it has a
-treatment: the bytes to answer instead (or Behind it), or a function of the
-connection, after which that ends.
+treatment: the bytes to answer instead (Made for it, or Behind it), or a
+function of the connection, after which that ends.
 
 Stages: connect, login, name, info, config, acquire, queue (an acquire that
 waits), raise, extend, release, inspect, scan, look, break, rights, facts (INFO
 of everything), time, subscribe, listening (once a subscription has been
-confirmed).
+confirmed), slot and nodes (of a cluster), master (of a Sentinel).
 """
 
 import socket
@@ -89,6 +89,13 @@ class Behind(bytes):
     """As a treatment: these bytes behind an honest answer."""
 
 
+class Made:
+    """As a treatment: the bytes that make(server, words) gives."""
+
+    def __init__(self, make):
+        self.make = make
+
+
 # --- the server ---------------------------------------------------------------
 
 # what only one of the scripts has, in the order of asking
@@ -98,7 +105,8 @@ SCRIPTS = [(b"NOPERM", "rights"), (b"PERMITS KEY is held", "acquire"), (b"let_li
            (b"#KEYS", "look"), (b"hold~='-'", "extend")]
 NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
          b"CONFIG": "config", b"TIME": "time", b"SUBSCRIBE": "subscribe",
-         b"UNSUBSCRIBE": "unsubscribe"}
+         b"UNSUBSCRIBE": "unsubscribe", b"EXISTS": "slot",
+         b"CLUSTER": "nodes", b"SENTINEL": "master"}
 
 
 def stage_of(words):
@@ -124,10 +132,12 @@ class Server:
     """treatments: by stage. number: makes it another server; fence: what it
     grants; busy: KEY is another's, who describes himself as holder; passes: so
     many requests of a stage are answered by first, or honestly; hears: what
-    is published to whoever has subscribed and asks."""
+    is published to whoever has subscribed and asks; url: what names it, with
+    @ for its address."""
 
     def __init__(self, path, treatments, number=0, fence=5, busy=False,
-                 holder=described(), passes=0, first=None, hears=()):
+                 holder=described(), passes=0, first=None, hears=(),
+                 url="redis://@"):
         self.treatments, self.number = treatments, number
         self.fence, self.busy, self.holder = fence, busy, holder
         self.passes, self.first, self.hears = passes, first, hears
@@ -140,7 +150,8 @@ class Server:
         else:
             self.listener = socket.socket()
             self.listener.bind(("127.0.0.1", 0))
-            self.url = "redis://127.0.0.1:%d" % self.listener.getsockname()[1]
+            self.port = self.listener.getsockname()[1]
+            self.url = url.replace("@", "127.0.0.1:%d" % self.port)
         self.listener.listen(64)
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -189,6 +200,8 @@ class Server:
             if callable(treatment):
                 treatment(connection)
                 return
+            if isinstance(treatment, Made):
+                treatment = treatment.make(self, words)
             if isinstance(treatment, Behind):
                 treatment = self.honest(stage, words) + treatment
             if stage == "subscribe":
@@ -221,6 +234,9 @@ class Server:
             "time": lambda: array(*("%.6f" % time.time()).split(".")),
             "rights": lambda: array(1, [], []),
             "config": lambda: array("appendonly", "no"),
+            "slot": lambda: b":0\r\n",
+            "nodes": lambda: bulk(self.node(0)),
+            "master": lambda: array("127.0.0.1", str(self.port)),
             "subscribe": lambda: array("subscribe", words[1], 1),
             "unsubscribe": lambda: array("unsubscribe", "x", 0),
             "raise": lambda: array(1),
@@ -234,6 +250,10 @@ class Server:
                                    []),
         }
         return answers.get(stage, lambda: OK)()
+
+    def node(self, slot, end="\n"):
+        return "%040x 127.0.0.1:%d@1 master - 0 0 1 connected %d%s" % (
+            slot, self.port, slot, end)
 
     def item(self):
         return b"%s 2500 100 1\n" % MARK.encode() + self.holder

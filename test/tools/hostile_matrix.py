@@ -23,8 +23,8 @@ import tempfile
 import threading
 import time
 
-from hostile import (MARK, OK, TOKEN, Behind, Server, array, bulk, described,
-                     drips, floods, says)
+from hostile import (MARK, OK, TOKEN, Behind, Made, Server, array, bulk,
+                     described, drips, floods, says)
 
 REDLOCK = os.environ["REDLOCK"]
 STAMP = os.environ["STAMP"]  # test/tools/stamp.c
@@ -234,7 +234,7 @@ class Case:
         self.running = []
         for number, plan in enumerate(self.servers):
             plan = dict(plan)
-            path = None if plan.pop("tcp", False) \
+            path = None if plan.pop("tcp", False) or "url" in plan \
                 else "%s/%d.sock" % (directory, number)
             self.running.append(Server(path, number=number, **plan))
         arguments = [self.arguments[0], "--timeout", "%dms" % self.timeout]
@@ -661,9 +661,93 @@ def quorum():
                        timeout=LONG)
 
 
+# --- those that are asked where to go -----------------------------------------
+
+def lines(count, end, place="127.0.0.1:%d@1"):
+    """CLUSTER NODES of so many lines; place: of each, with the server's port,
+    else its own number."""
+    return Made(lambda server, words: bulk("".join(
+        server.node(n, end) if "%" in place
+        else server.node(n, end).replace("127.0.0.1:%d@1" % server.port,
+                                         place.format(n))
+        for n in range(count))))
+
+
+NODES = {
+    "no lines": bulk("\n"),
+    "lines of one word": bulk("x\n" * 1000),
+    "lines that are too short": bulk("id 127.0.0.1:1@1 master - 0 0\n"),
+    "no port": lines(1, "\n", "127.0.0.1"),
+    "a port of 30 digits": lines(1, "\n", "127.0.0.1:" + "9" * 30),
+    "a host of escapes": lines(1, "\n", "\x1b[31m:1@1"),
+    "a host of 60 kB": lines(1, "\n", "h" * 60000 + ":1@1"),
+    "nobody's port, ended by CR": lines(1000, "\r", "127.0.0.1:{}@1"),
+    "another port in each line": lines(1000, "\n", "127.0.0.1:{}@1"),
+    "another host in each line": lines(1000, "\n", "127.9.9.{}:1@1"),
+    "more lines than slots": lines(17000, "\n"),
+}
+# well-formed, and of a cluster that is
+GOOD_NODES = {"lines that end with CR": lines(500, "\r"),
+              "lines that end with CRs": lines(500, "\r\r"),
+              "a thousand lines": lines(1000, "\n")}
+
+MOVED = {
+    "no slot": b"-MOVED\r\n",
+    "no place": b"-MOVED 5\r\n",
+    "an empty place": b"-MOVED 5 \r\n",
+    "no port": b"-MOVED 5 127.0.0.1\r\n",
+    "a port of 30 digits": b"-MOVED 5 127.0.0.1:" + b"9" * 30 + b"\r\n",
+    "a host of escapes": b"-MOVED 5 \x1b[31m:1\r\n",
+    "a host of 60 kB": b"-MOVED 5 " + b"h" * 60000 + b":1\r\n",
+    "another host each time": Made(lambda server, words: (
+        b"-MOVED 5 127.9.9.9:%d\r\n" % (time.monotonic_ns() % 9999 + 1))),
+    "itself, again and again": Made(lambda server, words: (
+        b"-MOVED 5 127.0.0.1:%d\r\n" % server.port)),
+}
+MASTERS = {
+    "one word": array("127.0.0.1"),
+    "a number for the port": array("127.0.0.1", 1),
+    "a port of 30 digits": array("127.0.0.1", "9" * 30),
+    "a host of escapes": array("\x1b[31m", "1"),
+    "a host with NUL": array("127.0.0.1\0x", "1"),
+    "a host of 60 kB": array("h" * 60000, "1"),
+    "three words": array("127.0.0.1", "1", "2"),
+}
+CLUSTER, SENTINEL = "redis+cluster://@", "redis+sentinel://@/main"
+
+
+# an answer, and what stands behind it: EXISTS may say any number
+FINE = {"a reply too many", "rubbish behind the reply", "the number 7",
+        "the number -9", "the largest number", "itself, again and again",
+        "-ASK 15495 127.0.0.1:23065"}
+
+
+def search():
+    for stage, url, specific, arguments in (
+            ("slot", CLUSTER, MOVED, ["acquire", "-n", KEY]),
+            ("slot", CLUSTER, MOVED, ["status", "-q", KEY]),
+            ("slot", CLUSTER, MOVED, ["list"]),
+            ("nodes", CLUSTER, NODES, ["list"]),
+            ("master", SENTINEL, MASTERS, ["acquire", "-n", KEY]),
+            ("master", SENTINEL, MASTERS, ["list"])):
+        for name, treat, status in at(stage, specific):
+            fine = name in FINE and (
+                stage == "slot" or
+                stage == "master" and isinstance(treat, Behind))
+            yield Case("%s, %s: %s" % (arguments[0], stage, name), arguments,
+                       [{"treatments": {stage: treat}, "url": url}],
+                       0 if fine else (69, status),
+                       finds=[] if fine else [re.escape(url.partition("@")[0])],
+                       prints=".*" if fine else "")
+    for name, treat in GOOD_NODES.items():
+        yield Case("list, nodes: " + name, ["list"],
+                   [{"treatments": {"nodes": treat}, "url": CLUSTER}], 0,
+                   prints="key: .*\n")
+
+
 GROUPS = {"run": run, "acquire": acquire, "waiting": waiting,
           "by_hand": by_hand, "status": status, "held": held, "shown": shown,
-          "quorum": quorum, "doctor": doctor}
+          "quorum": quorum, "doctor": doctor, "search": search}
 
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))
