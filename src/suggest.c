@@ -2,19 +2,23 @@
 
 #include <string.h>
 
-#define WORD_LONGEST 32
+#define WORD_LONGEST 64
+#define EDITS_MOST 2 /* for a word to be near */
 
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-/* Edits (insert, delete, replace, swap neighbours) between two short words. */
+/* Edits (insert, delete, replace, swap neighbours) between two words; more than
+ * EDITS_MOST if one is longer than WORD_LONGEST. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t rows = strlen(a), columns = strlen(b);
 	size_t cost[WORD_LONGEST + 1][WORD_LONGEST + 1];
 
+	if (rows > WORD_LONGEST || columns > WORD_LONGEST)
+		return EDITS_MOST + 1;
 	for (size_t i = 0; i <= rows; i++)
 		cost[i][0] = i;
 	for (size_t k = 0; k <= columns; k++)
@@ -39,10 +43,8 @@ const char *suggest_nearest(const char *text, const char *const *names,
 			    size_t count)
 {
 	const char *nearest = NULL;
-	size_t best = 3;
+	size_t best = EDITS_MOST + 1;
 
-	if (strlen(text) > WORD_LONGEST || strlen(text) < 2)
-		return NULL;
 	for (size_t i = 0; i < count; i++) {
 		size_t edits = distance(text, names[i]);
 

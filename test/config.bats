@@ -624,6 +624,19 @@ system_file() {
 	no_row_failed
 }
 
+@test "a set's name of any length is compared with sections of any length" {
+	local name length
+	name=$(printf '%064d' 0)
+	file '[%s]\nserver = unix:///a\n' "$name"
+	for length in 1 31 32 33 62 63; do
+		refuses 78 "--set '0{$length}': no configuration file has this section: $(literal "$FILE")" \
+			status --config "$FILE" --set "${name:0:length}" key
+	done
+	refuses 78 "did you mean $name\?" status --config "$FILE" --set "${name:0:62}" key
+	refuses 78 "--set '0{64}': no" status --config "$FILE" --set "${name}00" key
+	no_row_failed
+}
+
 # --- what is said of it ---------------------------------------------------
 
 @test "redlock.conf(5) names every option, as one that a file has or as one that it has not" {

@@ -57,6 +57,10 @@ unit() {
 	unit cluster
 }
 
+@test "the nearest word is meant, however long words are" {
+	unit suggest
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do
