@@ -1,7 +1,7 @@
 /*
  * Configuration files: any text is read to its end or refused with where and
- * why, the same each time, and what is read is within its bounds. Built with
- * -fsanitize=fuzzer.
+ * why, the same each time, and what is read is within its bounds. Where the
+ * first line is a comment, it names the set. Built with -fsanitize=fuzzer.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +67,18 @@ static int read_as(unsigned id, const char *set, struct error *error)
 	return result;
 }
 
+static void read_set(const uint8_t *data, size_t size)
+{
+	const uint8_t *end = memchr(data, '\n', size);
+	struct error error;
+	char *set = NULL;
+
+	if (size > 1 && data[0] == '#' && end != NULL)
+		set = strndup((const char *)data + 1, (size_t)(end - data) - 1);
+	read_as(COMMAND_WAIT, set != NULL ? set : "a", &error);
+	free(set);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct error first, again;
@@ -80,6 +92,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (read_as(COMMAND_LIST, NULL, &again) != result ||
 	    (result < 0 && strcmp(first.text, again.text) != 0))
 		abort();
-	read_as(COMMAND_WAIT, "a", &again);
+	read_set(data, size);
 	return 0;
 }

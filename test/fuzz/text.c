@@ -1,9 +1,9 @@
 /*
  * What users write (durations, URLs, lists of them, patterns, signal names,
- * REDLOCK_HELD, REDLOCK_SERVERS), what is read out of replies
- * (messages, refusals, INFO), names of records, and every byte string made fit
- * for a terminal, JSON and a shell. The first byte is the part, the rest its
- * text. Built with -fsanitize=fuzzer.
+ * REDLOCK_HELD, REDLOCK_SERVERS), what is read out of replies (messages,
+ * refusals, INFO, nodes), names of records, suggestions, and every byte string
+ * made fit for a terminal, JSON and a shell. The first byte is the part, the
+ * rest its text. Built with -fsanitize=fuzzer.
  */
 #include <locale.h>
 #include <stdint.h>
@@ -275,6 +275,23 @@ static void fuzz_environment(const char *text)
 	unsetenv("REDLOCK_SERVERS");
 }
 
+/* The word, a newline, and a name: what is near is not much longer. */
+static void fuzz_suggestion(char *text)
+{
+	const char *name, *nearest;
+	char *end = strchr(text, '\n');
+
+	if (end == NULL)
+		return;
+	*end = '\0';
+	name = end + 1;
+	nearest = suggest_nearest(text, &name, 1);
+	if (nearest != NULL && (nearest != name || strlen(text) < 1 ||
+				strlen(name) > strlen(text) + 2 ||
+				strlen(text) > strlen(name) + 2))
+		abort();
+}
+
 static void fuzz(char part, char *text, size_t size)
 {
 	static const char *const names[] = {"acquire", "release", "run"};
@@ -315,6 +332,9 @@ static void fuzz(char part, char *text, size_t size)
 		break;
 	case 'c':
 		fuzz_nodes(text, size);
+		break;
+	case 's':
+		fuzz_suggestion(text);
 		break;
 	case 'i':
 		fuzz_identity(text, size);
