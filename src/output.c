@@ -81,15 +81,26 @@ static size_t utf8_decode(const char *text, size_t length, uint32_t *point)
 	return size;
 }
 
-static int is_printable(uint32_t point, int utf8)
+/* Controls, and what hides text or turns it around. */
+static bool is_printable(uint32_t point)
 {
-	if (point < 0x80)
-		return point >= 0x20 && point != 0x7f;
-	return utf8 && point >= 0xa0 && point != 0xad && point != 0x61c &&
-	       !(point >= 0x200b && point <= 0x200f) &&
-	       !(point >= 0x2028 && point <= 0x202e) &&
-	       !(point >= 0x2060 && point <= 0x206f) && point != 0xfeff &&
-	       !(point >= 0xe0000 && point <= 0xe0fff);
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {
+		{0, 0x1f},          {0x7f, 0x9f},       {0xad, 0xad},
+		{0x34f, 0x34f},     {0x61c, 0x61c},     {0x115f, 0x1160},
+		{0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},
+		{0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164},
+		{0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+		{0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+	};
+
+	for (size_t i = 0;
+	     i < sizeof(hidden) / sizeof(hidden[0]) && hidden[i].first <= point;
+	     i++)
+		if (point <= hidden[i].last)
+			return false;
+	return true;
 }
 
 static void escape_byte(struct buffer *buffer, unsigned char byte)
@@ -111,7 +122,7 @@ void output_visible(struct buffer *buffer, const char *text, size_t length,
 	buffer_reserve(buffer, length);
 	for (size_t at = 0, size; at < length; at += size) {
 		size = utf8_decode(text + at, length - at, &point);
-		if (size > 0 && is_printable(point, utf8)) {
+		if (size > 0 && (size == 1 || utf8) && is_printable(point)) {
 			buffer_append(buffer, text + at, size);
 			continue;
 		}
@@ -167,6 +178,17 @@ int output_utf8(void)
 	return 0;
 }
 
+/* Beyond 16 bits, as UTF-16 has it. */
+static void escape_point(struct buffer *buffer, uint32_t point)
+{
+	if (point > 0xffff)
+		buffer_print(buffer, "\\u%04x\\u%04x",
+			     (unsigned)(0xd7c0 + (point >> 10)),
+			     (unsigned)(0xdc00 + (point & 0x3ff)));
+	else
+		buffer_print(buffer, "\\u%04x", (unsigned)point);
+}
+
 void output_json(struct buffer *buffer, const char *text, size_t length)
 {
 	uint32_t point = 0;
@@ -179,8 +201,8 @@ void output_json(struct buffer *buffer, const char *text, size_t length)
 			buffer_append(buffer, "\\ufffd", 6);
 		} else if (point == '"' || point == '\\') {
 			buffer_print(buffer, "\\%c", (int)point);
-		} else if (point < 0x20 || point == 0x7f) {
-			buffer_print(buffer, "\\u%04x", (unsigned)point);
+		} else if (!is_printable(point)) {
+			escape_point(buffer, point);
 		} else {
 			buffer_append(buffer, text + at, size);
 		}

@@ -459,6 +459,23 @@ redlock: other: $(server_url 0): Connection refused.*"
 	[[ $status == 0 && ${lines[0]} == 'k\e\xff"\\n: exclusive' ]]
 }
 
+@test "what people see escaped is escaped in JSON, and the same text to programs" {
+	local turned=$'\x7f\u0080\u009b31m\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2060\u2066\u2069\ufeff\U000e0041'
+	local shown=$'\u00fc\u20ac\U0001f512' key=$turned$'\u00fc\u20ac\U0001f512' what words
+	only 0
+	rcli 0 SET "$key" token PX 36000000
+	rcli 0 HSET "{$key}:redlock" fence 5 holder:token "$(described "$turned" 812 "$turned")"
+	for what in "status --format json $key" "list --format json $key" "run --status-fd 1 other$key true" \
+		"acquire --format json other$key"; do
+		read -ra words <<<"$what"
+		redlock "${words[@]}"
+		[[ $status == 0 ]]
+		is_json
+		[[ ${output//"$shown"/} != *[!\ -~]* ]]
+		[[ $(jq -j .key <<<"$output") == ?(other)"$key" ]]
+	done
+}
+
 @test "fields that are missing, long or no numbers are shown as what they are" {
 	only 0
 	rcli 0 SET "$KEY" token PX 36000000

@@ -81,6 +81,8 @@ static void fuzz_servers(const char *text)
 /* One string, whole UTF-8 (or mbstowcs would not take it), no control. */
 static void check_json(const struct buffer *buffer)
 {
+	struct buffer visible = {0};
+
 	for (size_t i = 0; i < buffer->length; i++) {
 		unsigned char byte = (unsigned char)buffer->data[i];
 		bool ends = i == 0 || i == buffer->length - 1;
@@ -92,6 +94,11 @@ static void check_json(const struct buffer *buffer)
 	}
 	if (mbstowcs(NULL, buffer->data, 0) == (size_t)-1)
 		abort();
+	/* people would see the same */
+	output_visible(&visible, buffer->data, buffer->length, 1);
+	if (strcmp(visible.data, buffer->data) != 0)
+		abort();
+	buffer_release(&visible);
 }
 
 static void fuzz_output(const char *text, size_t size)

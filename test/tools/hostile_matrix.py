@@ -586,13 +586,16 @@ def held():
 
 # --- what is shown ------------------------------------------------------------
 
-ESCAPES = "\x1b]0;owned\x07\x1b[31m\x9b\x7f\n\r\0\xff"
+# hides text, or turns it around
+TURNING = "\x85\xad\u061c\u200b\u200f\u2028\u202e\u2066\ufeff\U000e0041"
+ESCAPES = "\x1b]0;owned\x07\x1b[31m\x9b\x7f\n\r\0\xff" \
+    + TURNING.encode().decode("latin-1")
 
 
 def is_clean_json(case):
     for line in case.out.decode().splitlines():
         json.loads(line)
-    if re.search(b"[\0-\x09\x0b-\x1f\x7f\xff]", case.out):
+    if re.search("[\0-\x09\x0b-\x1f\x7f-\x9f%s]" % TURNING, case.out.decode()):
         yield "stdout is not clean"
 
 

@@ -96,10 +96,43 @@ static void test_json(void)
 	check_json(BYTES("a\nb\0c\033"), "\"a\\u000ab\\u0000c\\u001b\"");
 	check_json(BYTES("\xc3\xbc\xf0\x9f\x94\x92"),
 		   "\"\xc3\xbc\xf0\x9f\x94\x92\"");
+	/* DEL, CSI, soft hyphen, overrides, isolates, marks, separators, a tag */
+	check_json(BYTES("\x7f\xc2\x9b\xc2\xad"), "\"\\u007f\\u009b\\u00ad\"");
+	check_json(BYTES("\xe2\x80\xaa\xe2\x80\xae"), "\"\\u202a\\u202e\"");
+	check_json(BYTES("\xe2\x81\xa6\xe2\x81\xa9"), "\"\\u2066\\u2069\"");
+	check_json(BYTES("\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c"),
+		   "\"\\u200e\\u200f\\u061c\"");
+	check_json(BYTES("\xe2\x80\xa8\xe2\x80\xa9"), "\"\\u2028\\u2029\"");
+	check_json(BYTES("\xef\xbb\xbf\xf3\xa0\x80\x81"),
+		   "\"\\ufeff\\udb40\\udc01\"");
 	check_json(BYTES("\xff"
 			 "a\xc3"),
 		   "\"\\ufffda\\ufffd\"");
 	check_json(BYTES("\xed\xa0\x80"), "\"\\ufffd\\ufffd\\ufffd\"");
+}
+
+/* Whatever people would see escaped, programs do, too, and nothing else. */
+static void test_points(void)
+{
+	for (unsigned point = 0x80; point < 0x110000; point++) {
+		char text[5] = {0};
+		struct buffer visible = {0}, json = {0};
+		size_t size = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+
+		if (point == 0xd800)
+			point = 0xe000;
+		for (size_t i = size; i-- > 1;)
+			text[i] = (char)(0x80 |
+					 (point >> 6 * (size - 1 - i) & 0x3f));
+		text[0] = (char)((0xf00 >> size & 0xff) |
+				 point >> 6 * (size - 1));
+		output_visible(&visible, text, size, 1);
+		output_json(&json, text, size);
+		CHECK((visible.data[0] == '\\') == (json.data[1] == '\\'),
+		      "U+%04X: %s, %s", point, visible.data, json.data);
+		buffer_release(&visible);
+		buffer_release(&json);
+	}
 }
 
 static void check_shell(const char *text, const char *wanted)
@@ -146,6 +179,7 @@ int main(void)
 	test_visible();
 	test_utf8();
 	test_json();
+	test_points();
 	test_shell();
 	test_buffer();
 	return check_result();
