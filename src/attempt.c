@@ -34,15 +34,21 @@ static bool is_quarantined(const struct lock *lock, size_t i)
 		clock_ms() - identity->started < lock->quarantine);
 }
 
+/* Such that sums and multiples of it stay numbers. */
+static int64_t bounded(int64_t number)
+{
+	return number < FENCE_LARGEST ? number : FENCE_LARGEST;
+}
+
 /* Keeps what the most telling refusal says: one with a description, and of
  * those the one with the longest lease. */
 static void note_busy(struct busy *busy, const struct value *said)
 {
 	struct busy seen = {
-		.left = said[1].number,
-		.held = said[2].number,
+		.left = bounded(said[1].number),
+		.held = bounded(said[2].number),
 		.known = said[3].length > 0,
-		.place = said[4].number,
+		.place = bounded(said[4].number),
 		.nested = busy->nested || said[5].number == 1,
 		.told = true,
 		.at = clock_ms(),
@@ -95,7 +101,7 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 		lock->vote[i] = VOTE_HELD;
 		log_step("%s: held by another",
 			 lock->quorum->servers[i].url.name);
-		*place = reply->value[4].number;
+		*place = bounded(reply->value[4].number);
 		note_busy(hearing->busy, reply->value);
 		strlcpy(hearing->mark[i], reply->value[6].text,
 			sizeof(hearing->mark[i]));

@@ -9,6 +9,7 @@
 #include "script.h"
 
 #define HEARTBEAT 5000   /* ms between requests, at most */
+#define ASK_AGAIN 10     /* ms between requests to a server, at least */
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
 #define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
 #define FOREIGN_LONGEST 500
@@ -52,6 +53,16 @@ static int64_t last_sent(const struct requests *requests, size_t i)
 	const struct standing *at = &requests->at[i];
 
 	return at->sent_at[at->sent % REQUESTS_RECENT];
+}
+
+/* When the next request is due: whatever a server says or does, it is not asked
+ * more often than this. */
+static struct deadline next_request(const struct requests *requests, size_t i)
+{
+	struct deadline due = requests->at[i].due;
+	int64_t soonest = last_sent(requests, i) + ASK_AGAIN;
+
+	return due.at > soonest ? due : deadline_at(soonest);
 }
 
 /* A server that listens to us may be asked; one request at a time. */
@@ -98,22 +109,20 @@ void requests_ask_due(struct requests *requests)
 	for (size_t i = 0; i < requests->lock->quorum->count; i++)
 		if (requests->lock->vote[i] != VOTE_YES &&
 		    may_ask(requests, i) &&
-		    deadline_passed(requests->at[i].due))
+		    deadline_passed(next_request(requests, i)))
 			ask(requests, i);
 }
 
 /* --- what is heard ------------------------------------------------------ */
 
 /* When to ask again one that has refused. */
-static void plan_next(struct requests *requests, size_t i,
-		      const struct value *said)
+static void plan_next(struct standing *at, const struct busy *seen)
 {
-	struct standing *at = &requests->at[i];
-	bool foreign = said[1].number != -2 && said[3].length == 0;
+	bool foreign = seen->left != -2 && !seen->known;
 	int64_t after = -1;
 
-	if (said[1].number >= 0)
-		after = said[1].number + PLACE_TIME * (at->place + 1);
+	if (seen->left >= 0)
+		after = seen->left + PLACE_TIME * (at->place + 1);
 	if (foreign && at->place == 0) {
 		/* its holder will tell nobody: the head looks, for all */
 		at->pause = at->pause == 0
@@ -126,12 +135,12 @@ static void plan_next(struct requests *requests, size_t i,
 }
 
 static void take_refusal(struct requests *requests, size_t i,
-			 const struct reply *reply)
+			 const struct reply *reply, const struct busy *seen)
 {
 	requests->at[i].oldest = requests->at[i].sent;
 	requests->at[i].refused = requests->at[i].sent;
 	strlcpy(requests->mark[i], reply->value[6].text, HOLDER_MARK);
-	plan_next(requests, i, reply->value);
+	plan_next(&requests->at[i], seen);
 }
 
 static void try_later(struct standing *at)
@@ -215,7 +224,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	if (took > requests->slowest)
 		requests->slowest = took;
 	if (lock->vote[i] == VOTE_HELD) {
-		take_refusal(requests, i, reply);
+		take_refusal(requests, i, reply, &seen);
 		if (seen.known || !requests->busy->known)
 			*requests->busy = seen;
 		return;
@@ -365,7 +374,7 @@ static struct deadline next_of(const struct requests *requests, size_t i)
 	const struct lock *lock = requests->lock;
 
 	if (may_ask(requests, i))
-		return requests->at[i].due;
+		return next_request(requests, i);
 	if (!quorum_is_waiting(lock->quorum, i))
 		return deadline_never();
 	if (lock->vote[i] != VOTE_FAILED)

@@ -7,7 +7,8 @@
  * A server is asked once it listens to us, and one request at a time; again
  * when the lease ends that it told of, and at least every heartbeat (5 s, ttl/3
  * where that is less). Where KEY is another program's, which tells nobody when
- * it is done, the head of the queue looks every 50 to 500 ms, for all.
+ * it is done, the head of the queue looks every 50 to 500 ms, for all. Whatever
+ * a server says, or does with connections, 10 ms lie between two requests to it.
  */
 #ifndef REQUESTS_H
 #define REQUESTS_H

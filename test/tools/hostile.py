@@ -142,6 +142,7 @@ class Server:
         self.fence, self.busy, self.holder = fence, busy, holder
         self.passes, self.first, self.hears = passes, first, hears
         self.granted_at = None
+        self.asked = {}  # how often, by stage
         self.ears = []
         if path:
             self.listener = socket.socket(socket.AF_UNIX)
@@ -193,6 +194,7 @@ class Server:
                 length = int(lines.readline()[1:])
                 words.append(lines.read(length + 2)[:-2])
             stage = stage_of(words)
+            self.asked[stage] = self.asked.get(stage, 0) + 1
             treatment = self.treatments.get(stage)
             if treatment is not None and self.passes > 0:
                 treatment = self.first

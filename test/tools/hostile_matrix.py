@@ -121,6 +121,13 @@ GRANTS = {
         array(0, "x", "y", "", "z", "0", ""),
     "a refusal of negative times": array(0, -9, -9, "", -9, 0, ""),
 }
+ENDS = 0, 2**31, 2**53 + 1, 2**63 - 1, -2**63
+# right in form: those that begin with a text have a description
+REFUSALS = {
+    "%s, left %d, held %d, place %d" % (text, left, held, place):
+        array(0, left, held, text, place, 0, MARK[:16])
+    for left in ENDS for held in ENDS[2:] for place in ENDS
+    for text in ("", "host=x\n")}
 KEPT = {
     "kept, and no more": array(1),
     "kept, without a description": array(1, 5),
@@ -429,6 +436,12 @@ MESSAGES = {
 WAITING = ["acquire", "-w", "600ms", "-t", "3s", KEY]
 
 
+def asks_seldom(case):
+    asked = sum(server.asked.get("queue", 0) for server in case.running)
+    if asked > 10 + 100 * case.took:
+        yield "asked %d times in %.1f s" % (asked, case.took)
+
+
 def waiting():
     yield Case("a message that is right",
                ["acquire", "-w", "10s", "-t", "3s", KEY],
@@ -443,6 +456,18 @@ def waiting():
             yield Case("waiting, %s: %s" % (stage, name), WAITING,
                        [{"treatments": {stage: treat}, "busy": True}],
                        (69, 75, status), lines=9)
+    for name, data in REFUSALS.items():
+        # what is below the numbers that a refusal has makes no sense
+        yield Case("waiting, refused: " + name,
+                   ["acquire", "-w", "200ms", "-t", "3s", KEY],
+                   [{"treatments": {"queue": data}, "busy": True}],
+                   (69, 75), lines=9, check=asks_seldom)
+        yield Case("refused: " + name, ["acquire", "-n", KEY],
+                   [{"treatments": {"acquire": data}}],
+                   69 if str(-2**63) in name else 75)
+    yield Case("waiting, at the end of a lease, again and again", WAITING,
+               [{"treatments": {"queue": array(0, 0, 0, "", -1, 0, "")},
+                 "busy": True}], (69, 75), lines=9, check=asks_seldom)
     for name, treat, status in at("acquire", GRANTS):
         if name == "fence 0":
             continue  # who takes nothing gets none
