@@ -64,12 +64,11 @@ static int become(void *argument)
 {
 	struct start *start = argument;
 
-	if (start->child->own_group)
-		setpgid(0, 0);
+	if (start->child->group != 0)
+		setpgid(0, start->child->group);
 	/* while the guard's SIGTERM is still blocked, or it would end us
 	 * before we can say that COMMAND was not started */
-	if (guard_announce(start->guard, getpid(), start->child->own_group) <
-	    0) {
+	if (guard_announce(start->guard, getpid(), start->child->group) < 0) {
 		start->cause = errno;
 		return 127;
 	}
@@ -93,20 +92,36 @@ static size_t stack_size(char *const command[])
 	return START_STACK + count * sizeof(command[0]);
 }
 
-/* As vfork(2), on a stack of its own: we wait until exec. */
-static pid_t start_process(struct start *start)
+static int lead_group(void *argument)
+{
+	(void)argument;
+	return setpgid(0, 0) < 0;
+}
+
+/* As vfork(2), on a stack of their own: we wait until exec. */
+static void start_process(struct child *child, struct start *start,
+			  bool own_group)
 {
 	size_t size = stack_size(start->command);
 	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	pid_t pid;
+	char *top = stack + size / 16 * 16;
 
-	if (stack == MAP_FAILED)
-		return -1;
-	pid = clone(become, stack + size / 16 * 16,
-		    CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+	if (stack == MAP_FAILED) {
+		start->cause = errno;
+		return;
+	}
+	if (own_group)
+		child->group =
+			clone(lead_group, top, CLONE_VM | CLONE_VFORK, NULL);
+	if (child->group >= 0)
+		child->pid = clone(become, top,
+				   CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+	if (child->group < 0 || child->pid < 0)
+		start->cause = errno;
+	if (child->group > 0)
+		waitpid(child->group, NULL, __WCLONE);
 	munmap(stack, size);
-	return pid;
 }
 
 int child_start(struct child *child, char *const command[],
@@ -115,11 +130,9 @@ int child_start(struct child *child, char *const command[],
 	struct start start = {child, command, guard, latest, ETIME};
 	struct signals_mask before;
 
-	*child = (struct child){.exit = -1, .own_group = !in_foreground()};
+	*child = (struct child){.exit = -1};
 	signals_block_all(&before);
-	child->pid = start_process(&start);
-	if (child->pid < 0)
-		start.cause = errno;
+	start_process(child, &start, !in_foreground());
 	signals_unblock(&before);
 	if (start.cause != 0) {
 		if (child->pid > 0)
@@ -129,12 +142,22 @@ int child_start(struct child *child, char *const command[],
 	return start.cause;
 }
 
+/* For kill(2): the group that it was given or leads now, or itself. */
+static pid_t target_of(const struct child *child)
+{
+	pid_t group = getpgid(child->pid);
+
+	return group == child->group || group == child->pid ? -group
+							    : child->pid;
+}
+
 void child_signal(const struct child *child, int number, bool by_terminal)
 {
-	pid_t target = child->own_group ? -child->pid : child->pid;
+	pid_t target;
 
-	if (child->pid == 0 || (by_terminal && !child->own_group))
+	if (child->pid == 0 || (by_terminal && child->group == 0))
 		return;
+	target = target_of(child);
 	kill(target, number);
 	/* a stopped process takes no other signal */
 	if (number == SIGTERM || number == SIGHUP)

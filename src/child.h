@@ -1,10 +1,16 @@
 /*
  * COMMAND: started, told of signals, reaped.
  *
- * It leads a process group of its own, but for one case: where redlock is in
- * the foreground of a terminal it stays in redlock's group, so that ^C, ^Z and
+ * It has a process group of its own, but for one case: if redlock is in the
+ * foreground of a terminal COMMAND stays in redlock's group, so that ^C, ^Z and
  * pipelines work as they do for flock(1); a signal from the terminal has then
  * reached it already and is not sent again.
+ *
+ * It does not lead its own group. A program that starts a session for itself
+ * has to fork if it leads a group, and the parent that is left ends: with
+ * setsid(1) the lock would be released under what it started. So the group is
+ * made by another process, which has nothing else to do and ends at once. The
+ * group keeps its number for as long as it has a member.
  *
  * It gets the dispositions and the mask that redlock was started with, and no
  * descriptor of redlock's (all are close-on-exec from birth). All signals stay
@@ -26,10 +32,10 @@
 #include "lock.h"
 
 struct child {
-	pid_t pid; /* 0: not started, or reaped */
-	bool own_group;
-	int exit;   /* -1 where it did not exit */
-	int signal; /* that killed it, else 0 */
+	pid_t pid;   /* 0: not started, or reaped */
+	pid_t group; /* 0: the one that redlock is in */
+	int exit;    /* -1 where it did not exit */
+	int signal;  /* that killed it, else 0 */
 };
 
 /* What COMMAND learns of its lock; before child_start. 0, or -1 with errno. */
@@ -43,7 +49,8 @@ int child_set_environment(const struct lock *lock);
 int child_start(struct child *child, char *const command[],
 		const struct guard *guard, struct deadline latest);
 
-/* Sends a signal on; by_terminal: the foreground group has it already. */
+/* Sends a signal on, to its group; also if it has left the one that it was
+ * started in. by_terminal: the foreground group has it already. */
 void child_signal(const struct child *child, int number, bool by_terminal);
 
 /* Whether it has exited; it is not reaped and keeps its pid. */

@@ -158,7 +158,7 @@ static void take_signals(struct run *run)
 		child_signal(&run->child, event.number, event.by_terminal);
 		/* ^Z: the shell waits for us to stop, too */
 		if (event.number == SIGTSTP && event.by_terminal &&
-		    !run->child.own_group)
+		    !run->child.group)
 			raise(SIGSTOP);
 	}
 }
@@ -193,7 +193,7 @@ static void wait_for_command(struct run *run)
 		if (child_has_exited(&run->child) &&
 		    overdue_is_over(&run->overdue))
 			return;
-		guard_check(&run->guard, run->child.pid, run->child.own_group);
+		guard_check(&run->guard, run->child.pid, run->child.group);
 	}
 }
 

@@ -20,7 +20,7 @@ enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
 /* Shorter than PIPE_BUF: written and read whole. */
 struct message {
 	int64_t kind;
-	int64_t value[3];              /* pid, own_group; or term, kill, end */
+	int64_t value[3];              /* pid, group; or term, kill, end */
 	char token[TOKEN_LONGEST + 8]; /* of MESSAGE_COMMAND */
 };
 
@@ -86,7 +86,7 @@ static void take_message(struct duty *duty, const struct message *message)
 	switch ((enum message_kind)message->kind) {
 	case MESSAGE_COMMAND:
 		duty->tree.command = (pid_t)message->value[0];
-		duty->tree.own_group = message->value[1] != 0;
+		duty->tree.group = (pid_t)message->value[1];
 		strlcpy(duty->token, message->token, sizeof(duty->token));
 		break;
 	case MESSAGE_TIMES:
@@ -209,9 +209,9 @@ static int tell(const struct guard *guard, enum message_kind kind,
 	return written < 0 ? -1 : 0;
 }
 
-int guard_announce(const struct guard *guard, pid_t pid, bool own_group)
+int guard_announce(const struct guard *guard, pid_t pid, pid_t group)
 {
-	return tell(guard, MESSAGE_COMMAND, pid, own_group, 0);
+	return tell(guard, MESSAGE_COMMAND, pid, group, 0);
 }
 
 static int tell_times(const struct guard *guard)
@@ -304,14 +304,14 @@ bool guard_goodbye(struct guard *guard)
 	return in_time;
 }
 
-void guard_check(struct guard *guard, pid_t command, bool own_group)
+void guard_check(struct guard *guard, pid_t command, pid_t group)
 {
 	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
 		return;
 	pthread_mutex_lock(&guard->mutex);
 	guard_fork(guard);
 	tell_times(guard);
-	tell(guard, MESSAGE_COMMAND, command, own_group, 0);
+	tell(guard, MESSAGE_COMMAND, command, group, 0);
 	pthread_mutex_unlock(&guard->mutex);
 }
 

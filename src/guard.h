@@ -5,7 +5,7 @@
  * (overdue.h stops it for its time's).
  *
  * It has a session of its own and the read end of one pipe. The other end says
- * until when the lease is good, and which group COMMAND leads (COMMAND's own
+ * until when the lease is good, and which group COMMAND is in (COMMAND's own
  * process says it before it becomes COMMAND, so there is no moment without).
  * It acts
  *  - when the time that it was told last has come: so a renewal that does not
@@ -82,10 +82,10 @@ bool guard_is_there(const struct guard *guard);
 int guard_entrust(struct guard *guard, const char *token,
 		  struct guard_times times);
 
-/* In COMMAND's process before exec: this is the group (or, where it has none
- * of its own, the process) to stop. Async-signal-safe. -1 with errno where that
+/* In COMMAND's process before exec: this is the process to stop, and its group
+ * (0: the one that redlock is in). Async-signal-safe. -1 with errno where that
  * was not said: COMMAND must not be started. */
-int guard_announce(const struct guard *guard, pid_t pid, bool own_group);
+int guard_announce(const struct guard *guard, pid_t pid, pid_t group);
 
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
@@ -98,7 +98,7 @@ void guard_tell(struct guard *guard, struct guard_times times);
 bool guard_goodbye(struct guard *guard);
 
 /* After a SIGCHLD: replaces a guard that has died. */
-void guard_check(struct guard *guard, pid_t command, bool own_group);
+void guard_check(struct guard *guard, pid_t command, pid_t group);
 
 /* After the goodbye: waits for its end, which is at once unless it is stopping
  * COMMAND's tree. True where it has. */

@@ -11,7 +11,7 @@ void overdue_start(struct overdue *overdue, const struct child *child,
 		.kill = deadline_never(),
 		.kill_after = kill_after,
 		.tree = {.command = child->pid,
-			 .own_group = child->own_group,
+			 .group = child->group,
 			 .token = token},
 	};
 }

@@ -133,8 +133,8 @@ static bool is_root(const struct tree *tree, const struct process *process,
 {
 	if (process->pid == tree->command || is_known(tree, process))
 		return true;
-	if (tree->own_group)
-		return process->group == tree->command;
+	if (tree->group != 0)
+		return process->group == tree->group;
 	return process->group == shared && carries(process->pid, tree->token);
 }
 
@@ -151,7 +151,7 @@ static bool is_kin(const struct processes *all, const struct process *process)
 
 static void find_ours(const struct tree *tree, struct processes *all)
 {
-	pid_t shared = tree->own_group ? 0 : getpgid(tree->command);
+	pid_t shared = tree->group != 0 ? 0 : getpgid(tree->command);
 	bool more = true;
 
 	for (size_t i = 0; i < all->count; i++)
@@ -216,8 +216,8 @@ static void signal_known(struct tree *tree, int number)
 
 static void signal_group(struct tree *tree, int number)
 {
-	if (tree->own_group)
-		kill(-tree->command, number);
+	if (tree->group != 0)
+		kill(-tree->group, number);
 	else
 		signal_known(tree, number);
 }

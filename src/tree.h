@@ -32,7 +32,7 @@
 
 struct tree {
 	pid_t command;
-	bool own_group; /* command leads it */
+	pid_t group; /* 0: the one that we are in */
 	const char *token;
 	bool in_time; /* killed by the time for that, not from then on */
 	struct process *known; /* those that were alive when looked at last */

@@ -293,19 +293,41 @@ signal_state() {
 	expect 3
 }
 
-@test "away from a terminal's foreground COMMAND leads a process group of its own" {
+@test "away from a terminal's foreground COMMAND has a process group of its own, that it does not lead" {
 	spawn holder "$REDLOCK" run "$KEY" sh -c "sleep 300 & echo \$!; wait"
 	wait_until '[[ -s $TMP/holder.out ]]'
-	local command child
+	local command child group session
 	command=$(child_named "$(pid holder)" sh)
 	child=$(<"$TMP/holder.out")
-	read -ra words <<<"$(ps -o pgid=,sid= -p "$command")"
-	[[ ${words[*]} == "$command $(pid holder)" ]]
-	[[ $(ps -o pgid= -p "$child" | tr -d ' ') == "$command" ]]
+	read -r group session <<<"$(ps -o pgid=,sid= -p "$command")"
+	[[ $session == "$(pid holder)" && $group != "$command" && $group != "$session" ]]
+	[[ $(ps -o pgid= -p "$child" | tr -d ' ') == "$group" ]]
+	# who made the group is gone
+	[[ ! -e /proc/$group ]]
 	kill -TERM "$(pid holder)"
 	finish holder
 	expect 143 "$child"
 	wait_until "is_over $child"
+}
+
+@test "setsid(1) as COMMAND: KEY is held until what it started ends, and that gets redlock's signals" {
+	local command
+	spawn holder "$REDLOCK" run "$KEY" setsid sh -c "touch $TMP/on; until [ -e $TMP/stop ]; do sleep 0.02; done; exit 3"
+	wait_until '[[ -e $TMP/on ]]'
+	command=$(child_named "$(pid holder)" sh)
+	[[ $(ps -o sid= -p "$command" | tr -d ' ') == "$command" ]]
+	[[ $(rcli 0 EXISTS "$KEY") == 1 ]]
+	touch "$TMP/stop"
+	finish holder
+	expect 3
+	key_free 0
+	spawn holder "$REDLOCK" run "$KEY" setsid sh -c 'sleep 300 & echo $!; wait'
+	wait_until '[[ -s $TMP/holder.out ]]'
+	kill -TERM "$(pid holder)"
+	finish holder
+	[[ $status == 143 ]]
+	wait_until "is_over $output"
+	key_free 0
 }
 
 @test "in a terminal's foreground COMMAND stays in redlock's group, and ^C reaches it once" {
