@@ -252,31 +252,33 @@ static bool is_cut_off(const struct lock *lock)
 	       lock->quorum->count - quorum_size(lock->quorum);
 }
 
-/* Says once that too few servers are left, until there are enough again. */
+/* Says once that too few servers are left, until a quorum has answered again.
+ * A new attempt knows nothing of the outage yet, so it is remembered. */
 static void watch_outage(struct queue *queue)
 {
 	const struct lock *lock = queue->lock;
-	struct error error;
 
-	if (!is_cut_off(lock) && ballot_count(lock, VOTE_FAILED) == 0)
-		queue->told = false;
-	if (!is_cut_off(lock) || queue->told)
+	if (granted(lock) + ballot_count(lock, VOTE_HELD) >=
+	    quorum_size(lock->quorum))
+		queue->outage.code = 0;
+	if (!is_cut_off(lock) || queue->outage.code != 0)
 		return;
-	queue->told = true;
-	ballot_explain_failure(lock, &error);
+	ballot_explain_failure(lock, &queue->outage);
 	log_notice("%.*s: still waiting: %s", (int)lock->key.length,
-		   lock->key.data, error.text);
+		   lock->key.data, queue->outage.text);
 }
 
 /* BUSY, unless too few servers can be reached. */
-static enum lock_result judge_end(const struct queue *queue,
-				  struct error *error)
+static enum lock_result judge_end(struct queue *queue, struct error *error)
 {
 	const struct lock *lock = queue->lock;
 
-	if (!is_cut_off(lock))
+	if (is_cut_off(lock))
+		ballot_explain_failure(lock, error);
+	else if (queue->outage.code != 0)
+		*error = queue->outage;
+	else
 		return LOCK_BUSY;
-	ballot_explain_failure(lock, error);
 	return LOCK_ERROR;
 }
 

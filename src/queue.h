@@ -59,7 +59,7 @@ struct queue {
 	struct listener listener;
 	struct argument channel;
 	struct requests requests;
-	bool told;        /* of an outage */
+	struct error outage; /* that was told; code 0: there is none */
 	bool asked_again; /* those that have not granted it, as others have */
 	int64_t partial; /* when too few votes are given up; 0: there are none */
 	int64_t patience;                      /* ms, with too few votes */

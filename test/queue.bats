@@ -533,6 +533,18 @@ first_asked_twice() {
 	expect 0 '' "redlock: $KEY: still waiting: no quorum: 2 of 3 .*"
 }
 
+@test "an outage is told once, however often what is left of the servers grants KEY" {
+	servers_start_tcp 3
+	redlock acquire --quarantine 0 -t 1s "$KEY"
+	wait_turn a -t 3s -w 5s
+	wait_until 'queued 1'
+	server_kill 1 2
+	finish a
+	expect 69 '' "redlock: $KEY: still waiting: no quorum: 2 of 3 .*
+redlock: $KEY: no quorum: 2 of 3 .*"
+	wait_until 'queued 0 0 && key_free 0'
+}
+
 @test "patience that ends in an outage is 69, and with a quorum that answers 75" {
 	servers_start 3
 	take
