@@ -1,6 +1,14 @@
 #include "cmd.h"
 #include "command.h"
 #include "duration.h"
+#include "options.h"
+
+/* A file's ttl is for those who take locks. */
+static bool is_ttl_named(const struct settings *settings)
+{
+	return settings->by_command &
+	       options_bit(options_find("ttl", 3, COMMAND_EXTEND));
+}
 
 int cmd_extend(struct settings *settings)
 {
@@ -12,12 +20,12 @@ int cmd_extend(struct settings *settings)
 
 	if (status != 0)
 		return status;
+	session.lock.as_taken = !is_ttl_named(settings);
 	result = lock_extend(&session.lock, deadline_in(settings->timeout),
 			     &error);
 	if (result == LOCK_OK)
 		log_step("%s: extended, %s left", settings->key,
-			 duration_format(text,
-					 deadline_left(session.lock.valid)));
+			 duration_format(text, session.lock.left));
 	status = cmd_report(&session, result, &error);
 	cmd_close(&session);
 	return status;

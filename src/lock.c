@@ -83,6 +83,14 @@ static bool is_not_held(struct hearing *hearing, struct judge *judge)
 
 /* --- extend ------------------------------------------------------------- */
 
+static void note_left(struct lock *lock, const struct reply *reply, size_t at)
+{
+	int64_t left = at < reply->count ? reply->value[at].number : 0;
+
+	if (left < lock->left)
+		lock->left = left > 0 ? left : 0;
+}
+
 static void on_extend(void *context, size_t i, const struct reply *reply)
 {
 	struct hearing *hearing = context;
@@ -104,6 +112,7 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 	}
 	lock->vote[i] = VOTE_YES;
 	note_permits(lock, reply, 3);
+	note_left(lock, reply, 4);
 	if (said[1].number < lock->seen || said[2].length == 0)
 		return;
 	lock->seen = said[1].number;
@@ -133,6 +142,7 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 	enum gathered gathered;
 
 	ballot_open(lock);
+	lock->left = INT64_MAX;
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		script_extend(lock, i);
 	gathered = quorum_gather(lock->quorum, until, &judge);

@@ -14,7 +14,9 @@
  *    (run_id).
  *  - A request that is answered twice, or sent twice, is idempotent for its
  *    token. A reply that is late belongs to its own round (quorum.h).
- *  - A release or extension compares and acts inside one script.
+ *  - A release or extension compares and acts inside one script. No extension,
+ *    and nothing that a token is told again, makes a lease shorter: whoever has
+ *    the token may extend it, and the holder's validity stands all the same.
  *  - Nothing but lock_acquire ever makes a lock. lock_extend puts the key back
  *    on servers that have lost it only in a round in which a quorum has kept
  *    it, and does not count those in that round.
@@ -80,16 +82,19 @@ struct lock {
 	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
 				    * "-" for none, '*' and a number for any,
 				    * '+' and a number for one by hand */
+	/* an extend is for the ttl that the record tells, and ttl if it does not */
+	bool as_taken;
 	bool by_hand;      /* it will be released by who knows only the token */
 	const char *owner; /* KIND_REENTRANT: the token to use, or NULL */
-	const char *ancestor;  /* who is above us and may hold KEY, or NULL */
-	int64_t clock;         /* ms since 1970, one for all servers */
-	int64_t fence;         /* a quorum has it stored */
-	int64_t seen;          /* the largest that a server told at a renewal */
-	int64_t acquired;      /* when the lock was granted */
-	int64_t started;       /* when the last good round began */
-	struct deadline valid; /* end of validity */
-	struct deadline renew; /* when the first renewal is due */
+	const char *ancestor; /* who is above us and may hold KEY, or NULL */
+	int64_t clock;        /* ms since 1970, one for all servers */
+	int64_t fence;        /* a quorum has it stored */
+	int64_t seen;         /* the largest that a server told at a renewal */
+	int64_t left;         /* ms of the shortest lease that an extend left */
+	int64_t acquired;     /* when the lock was granted */
+	int64_t started;      /* when the last good round began */
+	struct deadline valid;       /* end of validity */
+	struct deadline renew;       /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
 	/* a release may still be on its way there: it never gets the token again */
@@ -137,9 +142,10 @@ enum lock_result lock_acquire(struct lock *lock, struct deadline until,
 bool lock_is_quarantined(const struct lock *lock);
 
 /*
- * Renews lock->token's lease. OK: valid and started are new. NOT_HELD: so many
- * servers have lost it that no quorum is left; *error says which. ERROR: too
- * few answered; the lease runs on as it was.
+ * Renews lock->token's lease, which ends no sooner than before: a run relies on
+ * it while others extend it. OK: valid, started and left are new. NOT_HELD: so
+ * many servers have lost it that no quorum is left; *error says which. ERROR:
+ * too few answered; the lease runs on as it was.
  */
 enum lock_result lock_extend(struct lock *lock, struct deadline until,
 			     struct error *error);

@@ -251,7 +251,7 @@ const struct option options[] = {
 	{0, "insecure", TAKES_NOTHING, "", ALL, set_flag, FIELD(tls.insecure),
 	 "rediss: verify nobody", .for_tls = true},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
-	 FIELD(ttl), "the lease (30s)"},
+	 FIELD(ttl), "the lease (30s; extend: as it was taken)"},
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
 	 "do not wait"},
 	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,

@@ -145,11 +145,12 @@ void script_put_back(struct lock *lock, size_t i)
 void script_extend(struct lock *lock, size_t i)
 {
 	char ttl[24];
+	const char *as_taken = lock->as_taken ? "1" : "0";
 	/* whoever has only the token knows no hold of its own */
 	const char *hold = lock->hold[0] == '*' ? "-" : lock->hold;
 
 	ask(lock, i, SCRIPT(common_lua, extend_lua), false,
-	    (const char *[]){number(ttl, lock->ttl), hold}, 2);
+	    (const char *[]){number(ttl, lock->ttl), hold, as_taken}, 3);
 }
 
 void script_release(struct lock *lock, size_t i, int64_t linger)

@@ -224,22 +224,67 @@ setup() {
 	[[ $(rcli 0 LRANGE "$KEY" 0 -1) == token && $(rcli 0 PTTL "$KEY") == -1 ]]
 }
 
-@test "extend gives the lease a new ttl, longer or shorter" {
+@test "extend makes the lease longer, and never shorter" {
 	redlock acquire -t 10s "$KEY"
 	local token=$output left
 	redlock extend -t 100s "$KEY" "$token"
 	expect 0
 	left=$(rcli 0 PTTL "$KEY")
 	((left > 10000 && left <= 100000))
-	redlock extend -t 20s "$KEY" "$token"
+	redlock extend -v -t 20s "$KEY" "$token"
+	[[ $status == 0 && $stderr =~ extended,\ 1m[34][0-9](\.[0-9]+)?s\ left ]]
+	left=$(rcli 0 PTTL "$KEY")
+	((left > 30000 && left <= 100000))
+	REDLOCK_TOKEN=$token redlock extend -t 200s "$KEY"
 	expect 0
 	left=$(rcli 0 PTTL "$KEY")
-	((left > 10000 && left <= 20000))
-	REDLOCK_TOKEN=$token redlock extend "$KEY"
-	expect 0
-	left=$(rcli 0 PTTL "$KEY")
-	((left > 20000 && left <= 30000))
+	((left > 100000 && left <= 200000))
 	[[ $(rcli 0 GET "$KEY") == "$token" ]]
+}
+
+# left_to KIND TOKEN: ms of the owner's lease.
+left_to() {
+	if [[ $1 == -s ]]; then
+		echo $(($(rcli 0 ZSCORE "$KEY" "$2") - $(server_ms 0)))
+	else
+		rcli 0 PTTL "$KEY"
+	fi
+}
+
+@test "extend without -t is for the ttl that the lock was taken with, of whatever kind it is" {
+	local kind left token
+	echo 'ttl = 20s' >"$TMP/conf"
+	for kind in -x -r -s; do
+		redlock acquire $kind -t 10m "$KEY"
+		token=$output
+		rcli 0 PEXPIRE "$KEY" 60000
+		[[ $kind != -s ]] || rcli 0 ZADD "$KEY" $(($(server_ms 0) + 60000)) "$token"
+		redlock extend --config "$TMP/conf" "$KEY" "$token"
+		expect 0
+		left=$(left_to $kind "$token")
+		((left > 500000 && left <= 600000))
+		redlock extend -t 5m "$KEY" "$token"
+		expect 0
+		left=$(left_to $kind "$token")
+		((left > 400000 && left <= 600000))
+		redlock release "$KEY" "$token"
+	done
+}
+
+@test "extend without -t, where nobody knows what the lock was taken with, is for 30s" {
+	local ttl left
+	rcli 0 SET "$KEY" token PX 5000
+	redlock extend "$KEY" token
+	expect 0
+	(($(rcli 0 PTTL "$KEY") > 5000))
+	for ttl in 0 86400001 99999999999999999999999 1e5 -1; do
+		rcli 0 HSET "$(record)" holder:token $'since=1\nttl='"$ttl"$'\ncommand=x'
+		rcli 0 PEXPIRE "$KEY" 5000
+		redlock extend "$KEY" token
+		expect 0
+		left=$(rcli 0 PTTL "$KEY")
+		((left > 5000 && left <= 30000))
+	done
 }
 
 @test "extend of a lock that is lost is 1, and neither makes it nor lengthens another's" {

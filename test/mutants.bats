@@ -183,6 +183,22 @@ over_and_extended() {
 	needed extend-anybody over_and_extended
 }
 
+extended_by_less() {
+	servers_start 1
+	stamps a -t 20s
+	wait_until 'stamped $TMP/stamps' || return
+	redlock extend -t 300ms "$KEY" "$(rcli 0 GET "$KEY")"
+	[[ $status == 0 ]] || return
+	sleep 0.6 # past the end of the shorter lease
+	redlock run -n "$KEY" true
+	is_beating "$TMP/stamps" || return
+	verdict test "$status" == 75
+}
+
+@test "an extension never makes the lease of a run shorter" {
+	needed extend-shortens extended_by_less
+}
+
 # ---------------------------------------------------------------- quorums
 
 # The first has the votes of 0 and 1 with fences of their own when its lock is broken; the next has 1

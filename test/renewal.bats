@@ -69,6 +69,34 @@ lost() {
 	[[ $(<"$TMP/status") == *"\"fence\":$(<"$TMP/fence")}" ]]
 }
 
+@test "a run keeps its lease, whatever is extended beside it" {
+	local kind other
+	servers_start 3
+	for kind in -x -r -s '-P 1'; do
+		other=-x
+		[[ $kind != -r ]] || other=-r
+		# shellcheck disable=SC2086 # words
+		redlock run --quarantine 0 -t 20s $kind "$KEY" bash -c '
+			"$REDLOCK" extend "$REDLOCK_KEY" && "$REDLOCK" extend -t 300ms "$REDLOCK_KEY" || exit
+			sleep 0.6 # past the end of the shorter one
+			unset REDLOCK_HELD
+			"$REDLOCK" run --quarantine 0 -n $1 "$REDLOCK_KEY" true
+			[[ $? == 75 ]] && "$REDLOCK" status -q "$REDLOCK_KEY" "$REDLOCK_TOKEN"' - "$other"
+		expect 0 '' "redlock: $KEY: held by .*"
+	done
+}
+
+@test "an extend beside a run that names a longer ttl outlives it, but not its release" {
+	servers_start 1
+	start -t 2s
+	redlock extend -t 10m "$KEY" "$token"
+	expect 0
+	rcli 0 CLIENT KILL TYPE normal SKIPME yes # and renewed on a fresh one
+	wait_until '[[ $(rcli 0 INFO commandstats) =~ cmdstat_eval:calls=([0-9]+) && ${BASH_REMATCH[1]} -ge 4 ]]'
+	(($(rcli 0 PTTL "$KEY") > 500000))
+	survives
+}
+
 @test "a run survives that its connections are killed" {
 	local i
 	servers_start 3

@@ -48,8 +48,11 @@ local function drop_expired()
   end
 end
 
--- A lease never ends sooner for a holder that shares KEY with others.
-local function prolong(lease)
+-- A lease never ends sooner than it did: its holder may rely on that, and those that share KEY.
+local function prolong(who, lease)
+  if kind_of_key() == 'zset' then
+    call('zadd', key, math.max(now + lease, call('zscore', key, who) or 0), who)
+  end
   if call('pttl', key) < lease then
     call('pexpire', key, lease)
   end

@@ -1,6 +1,7 @@
--- Gives the owner's lease a new ttl.
--- ARGV: ttl (ms), hold
--- returns {1, fence, description, permits (0: no such lock)} kept, {0} another's, {-1} gone
+-- Makes the owner's lease last for a ttl from now on, where it does not already.
+-- ARGV: ttl (ms), hold, 1: rather the ttl that the lock was taken with, if it is known
+-- returns {1, fence, description, permits (0: no such lock), lease left (ms)} kept,
+--         {0} another's, {-1} gone
 local ttl, hold = tonumber(ARGV[3]), ARGV[4]
 local kind = kind_of_key()
 if kind == 'none' then
@@ -8,17 +9,18 @@ if kind == 'none' then
 elseif holds(token) == 0 then
   return {kind == 'zset' and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
-if kind == 'string' then
-  call('pexpire', key, ttl)
-else
-  if kind == 'zset' then
-    call('zadd', key, 'xx', now + ttl, token)
-  elseif hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1 then
-    call('hincrby', key, token, 1) -- this server has lost count of it
-  end
-  prolong(ttl)
+local text = describe(token)
+local taken = tonumber(text:match('\nttl=(%d+)\n')) or 0
+if ARGV[5] == '1' and taken > 0 and taken <= 86400000 then
+  ttl = taken
 end
-try('pexpire', record, ttl + afterlife)
+if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1 then
+  call('hincrby', key, token, 1) -- this server has lost count of it
+end
+prolong(token, ttl)
+local left = call('pttl', key)
+try('pexpire', record, left + afterlife)
 local fence = try('hget', record, 'fence')
-return {1, type(fence) == 'string' and tonumber(fence) or 0, (describe(token)),
-  kind == 'zset' and permits_of_key() or 0}
+return {1, type(fence) == 'string' and tonumber(fence) or 0, text,
+  kind == 'zset' and permits_of_key() or 0,
+  kind == 'zset' and call('zscore', key, token) - now or left}

@@ -30,8 +30,8 @@ end
 local function let_linger()
   if kind == 'zset' then
     call('zadd', key, 'xx', now + linger, token)
-    prolong(linger)
-  else
+  end
+  if kind ~= 'zset' or call('pttl', key) < linger then
     call('pexpire', key, linger)
   end
   local head = try('zrange', queue, 0, 0)

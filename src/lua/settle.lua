@@ -74,16 +74,16 @@ local function grant(who, wish, lease)
     call('hset', record, 'holder:' .. who, text)
   end
   call('pexpire', record, lease + afterlife)
-  if wish.kind == 'string' then
+  if wish.kind == 'string' and not again then
     call('set', key, who, 'px', lease)
     return fence
   elseif wish.kind == 'zset' then
     call('hset', record, 'permits', wish.permits)
-    call('zadd', key, now + lease, who)
-  elseif call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
+    call('zadd', key, 'nx', now + lease, who)
+  elseif wish.kind == 'hash' and call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
     call('hincrby', key, who, 1)
   end
-  prolong(lease)
+  prolong(who, lease)
   return fence
 end
 
