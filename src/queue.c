@@ -226,7 +226,6 @@ bool queue_is_deaf(const struct queue *queue, const char **server,
 static void begin(struct queue *queue)
 {
 	struct lock *lock = queue->lock;
-	char suffix[TOKEN_LONGEST + 2];
 	struct argument last = queue->channel;
 
 	attempt_begin(lock);
@@ -238,9 +237,7 @@ static void begin(struct queue *queue)
 	memset(queue->requests.mark, 0, sizeof(queue->requests.mark));
 	queue->requests.by_message = false;
 	queue->partial = 0;
-	suffix[0] = ':';
-	strlcpy(suffix + 1, lock->token, sizeof(suffix) - 1);
-	queue->channel = script_name(lock->record, suffix);
+	queue->channel = script_channel(lock);
 	lock->quorum->mailbox = &queue->mailbox;
 	mailbox_subscribe(&queue->mailbox, queue->channel);
 	free((char *)last.data);

@@ -7,8 +7,10 @@
  *	while (result == LOCK_AGAIN, after a pause)
  *	queue_release(&queue);
  *
- * queue_wait subscribes to a channel of its token's own on every server, and
- * then asks each for KEY with a place in its queue. A server whose KEY becomes
+ * queue_wait subscribes to a channel of its own on every server, and then asks
+ * each for KEY with a place in its queue. Place and channel are this attempt's:
+ * of two waiters that use one token (reentrant locks) neither takes, or gives
+ * up, what the other waits for. A server whose KEY becomes
  * free for us says so by a message; this is the late answer to the request
  * whose number it bears, and is judged like any answer.
  *

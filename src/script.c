@@ -51,6 +51,17 @@ struct argument script_name(struct argument record, const char *suffix)
 	return (struct argument){name.data, name.length};
 }
 
+struct argument script_channel(const struct lock *lock)
+{
+	const char *hold = lock->hold[0] == '-' ? "" : lock->hold;
+	struct buffer name = {0};
+
+	buffer_append(&name, lock->record.data, lock->record.length);
+	buffer_print(&name, ":%s%s%s", hold, *hold != '\0' ? ":" : "",
+		     lock->token);
+	return (struct argument){name.data, name.length};
+}
+
 /* About these keys; behind the token come count arguments more. */
 static void ask_about(struct lock *lock, size_t i, struct script script,
 		      bool sticky, const struct argument *keys,

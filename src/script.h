@@ -20,6 +20,10 @@ struct argument script_record_name(struct argument key);
 /* What comes behind the record's name. */
 struct argument script_name(struct argument record, const char *suffix);
 
+/* The channel of this attempt, by its place in the queue: the token, behind a
+ * reentrant lock's hold, as several may wait with one token. Free as above. */
+struct argument script_channel(const struct lock *lock);
+
 /* One attempt, that leaves no place in the queue. */
 void script_acquire(struct lock *lock, size_t server);
 

@@ -381,6 +381,90 @@ refused() {
 	done
 }
 
+# waits_as TOKEN NAME [OPTION...]: `acquire -r` in the background.
+waits_as() {
+	local token=$1 name=$2
+	shift 2
+	spawn "$name" "$REDLOCK" acquire --quarantine 0 -r --token "$token" "$@" "$KEY"
+}
+
+# two_places SERVERS: of two that wait with one token one gives up, one way and the other; the other one is served.
+two_places() {
+	local all how now
+	use "$1"
+	all=$(seq -s ' ' 0 $(($1 - 1)))
+	for how in signal patience; do
+		redlock acquire --quarantine 0 -r --token holder "$KEY"
+		waits_as both one -w "$([[ $how == signal ]] && echo 60s || echo 2s)"
+		wait_until "queued 1 $all"
+		waits_as both two -w 60s
+		wait_until "queued 2 $all"
+		[[ $how == patience ]] || kill -TERM "$(pid one)"
+		finish one
+		[[ $status == "$([[ $how == signal ]] && echo 143 || echo 75)" ]]
+		wait_until "queued 1 $all"
+		now=$(now_ms)
+		redlock release "$KEY" holder
+		expect 0
+		finish two
+		expect 0 both
+		(($(now_ms) - now < 2500)) # its next request is 5 s away
+		redlock release "$KEY" both
+		expect 0
+		wait_until "nothing_left $all"
+	done
+}
+
+@test "of two that wait with one token the one that gives up leaves the other its place: one server" {
+	two_places 1
+}
+
+@test "of two that wait with one token the one that gives up leaves the other its place: three servers" {
+	two_places 3
+}
+
+@test "two that wait with one token are both served, and each has a hold of its own" {
+	use 1
+	redlock acquire -r --token holder "$KEY"
+	waits_as both one
+	wait_until 'queued 1 0'
+	waits_as both two
+	wait_until 'queued 2 0'
+	redlock release "$KEY" holder
+	finish one
+	expect 0 both
+	finish two
+	expect 0 both
+	counted 2 both 0
+	redlock release "$KEY" both
+	counted 1 both 0
+	redlock release "$KEY" both
+	wait_until 'nothing_left 0'
+}
+
+@test "of two that wait with one token a dead one is skipped, whoever of them came first" {
+	local dead now
+	use 1
+	for dead in one two; do
+		redlock acquire -r --token holder "$KEY"
+		waits_as both one
+		wait_until 'queued 1 0'
+		waits_as both two
+		wait_until 'queued 2 0 && listening 2 0'
+		kill -KILL "$(pid $dead)"
+		wait_until 'listening 1 0'
+		now=$(now_ms)
+		redlock release "$KEY" holder
+		finish "$([[ $dead == one ]] && echo two || echo one)"
+		expect 0 both
+		(($(now_ms) - now < 2500))
+		counted 1 both 0
+		redlock release "$KEY" both
+		finish "$dead"
+		wait_until 'nothing_left 0'
+	done
+}
+
 @test "the fence stays while an owner enters again, and rises for the next owner" {
 	use 1
 	local fence

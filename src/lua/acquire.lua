@@ -9,6 +9,8 @@ local ttl, clock, description, kept, kind, permits, hold, request, wait, waited,
 local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
   kept = tonumber(kept), kind = kind, permits = tonumber(permits), hold = hold}
 
+local own = place_of(token, hold)
+
 if not stored_fence() then
   return redis.error_reply('WRONGTYPE the record holds no fence')
 end
@@ -22,7 +24,7 @@ end
 
 -- One that has it is told so again; one that lost it here, and kept it elsewhere, gets it back.
 if (in_use == kind and holds(token) > 0) or (wish.kept > 0 and fits(token, wish)) then
-  leave_queue(token)
+  leave_queue(own)
   return {1, grant(token, wish, wish.ttl)}
 end
 
@@ -30,19 +32,19 @@ local place = -1
 if call('exists', queue) == 0 and fits(token, wish) then
   return {1, grant(token, wish, wish.ttl)}
 elseif wish.kept == 0 and (wait == '1' or call('exists', queue) == 1) then
-  call('zadd', queue, 'nx', now - waited, token)
-  call('hset', wishes, token, table.concat({ttl, kind, permits, clock, hold, request,
+  call('zadd', queue, 'nx', now - waited, own)
+  call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
     format('%.0f', now)}, ' ') .. '\n' .. description)
   call('pexpire', queue, 60000)
   call('pexpire', wishes, 60000)
-  local fence = settle(token)
+  local fence = settle(own)
   if fence then
     return {1, fence}
   end
-  place = call('zrank', queue, token) or -1
+  place = call('zrank', queue, own) or -1
 end
 if wait ~= '1' then
-  leave_queue(token)
+  leave_queue(own)
 end
 
 local left, holder = call('pttl', key)

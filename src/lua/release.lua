@@ -5,6 +5,7 @@
 local hold, linger = ARGV[3], tonumber(ARGV[4])
 local kind = kind_of_key()
 local held = holds(token)
+local own = place_of(token, hold)
 local permits = kind == 'zset' and permits_of_key() or 0
 
 -- Any hold of the token's, one of `acquire` first, and the same on every server; a request that
@@ -56,6 +57,6 @@ if held > 0 then
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.
-pcall(leave_queue, token)
+pcall(leave_queue, own)
 pcall(settle)
 return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}

@@ -1,18 +1,24 @@
 -- The one place where KEY is granted: to the head of the queue, as long as KEY is free for it.
 
+-- A place is a request's: of several that one owner makes each has one, by its hold.
+local function place_of(who, hold)
+  return hold == '-' and who or hold .. ':' .. who
+end
+
 -- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
-local function read_wish(who)
-  local text = call('hget', wishes, who)
+local function read_wish(place)
+  local text = call('hget', wishes, place)
   local ttl, kind, permits, clock, hold, request, seen, description =
     (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?(%d*)\n(.*)$')
-  return ttl and {ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
+  return ttl and {who = hold == '-' and place or place:sub(#hold + 2),
+    ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
     clock = tonumber(clock), hold = hold, request = request, seen = tonumber(seen) or now,
     description = description}
 end
 
-local function leave_queue(who)
-  call('zrem', queue, who)
-  call('hdel', wishes, who)
+local function leave_queue(place)
+  call('zrem', queue, place)
+  call('hdel', wishes, place)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
@@ -110,34 +116,34 @@ end
 -- Of a cluster all nodes would be told by a PUBLISH; since Redis 7 there is one for a slot.
 local sharded = clustered and redis.REDIS_VERSION_NUM
 
-local function tell(who, ...)
-  return try(sharded and 'spublish' or 'publish', record .. ':' .. who, table.concat({...}, ' '))
+local function tell(place, ...)
+  return try(sharded and 'spublish' or 'publish', record .. ':' .. place, table.concat({...}, ' '))
 end
 
 -- Who keeps others waiting must be there: it listens, and has asked within two heartbeats.
-local function is_away(who, wish)
-  local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. who)
+local function is_away(place, wish)
+  local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. place)
   return heard[2] == 0 or now - wish.seen > 10000
 end
 
 -- To one that is not the caller. False where it cannot be told: it will ask itself.
-local function grant_to_waiter(who, wish)
+local function grant_to_waiter(place, wish)
   -- one that is stuck or cut off keeps the others out no longer than this
   local lease = math.min(wish.ttl, 10000)
-  local fence = grant(who, wish, lease)
-  local heard = tell(who, wish.request, format('%.0f', fence), lease, wish.hold)
+  local fence = grant(wish.who, wish, lease)
+  local heard = tell(place, wish.request, format('%.0f', fence), lease, wish.hold)
   if type(heard) == 'number' then
-    leave_queue(who)
+    leave_queue(place)
   end
   if heard ~= 0 and type(heard) == 'number' then
     return true
   elseif wish.kind ~= 'none' then
-    remove(who, wish.hold)
+    remove(wish.who, wish.hold)
   end
   return heard == 0
 end
 
--- Returns the caller's fence where the caller was granted KEY.
+-- Returns the caller's fence where the caller, a place, was granted KEY.
 local function settle(caller)
   local passed = 0
   while true do
@@ -147,10 +153,10 @@ local function settle(caller)
       return
     elseif not wish then
       leave_queue(head)
-    elseif fits(head, wish) then
+    elseif fits(wish.who, wish) then
       if head == caller then
         leave_queue(head)
-        return grant(head, wish, wish.ttl)
+        return grant(wish.who, wish, wish.ttl)
       elseif not grant_to_waiter(head, wish) then
         return
       end
