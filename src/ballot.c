@@ -219,33 +219,35 @@ static const char *remedy(const struct lock *lock, size_t i)
 	if (lock->vote[i] == VOTE_QUARANTINED)
 		return "";
 	if (server->why_code == EXIT_REFUSED)
-		return server->why_spoken
-			       ? ": see the server's ACL, and REDLOCK_PASSWORD"
+		return server->why_spoken && server->url.advice != NULL
+			       ? server->url.advice
 			       : "";
 	if (server->why_code == EXIT_MISUSED &&
 	    strncmp(server->why, "WRONGTYPE", 9) == 0)
-		return ": KEY, or the record beside it, is no lock of ours";
+		return "KEY, or the record beside it, is no lock of ours";
 	if (server->why_code != EXIT_UNREACHED || server->why_spoken)
 		return "";
 	if (server_is_down(server) &&
 	    strcmp(server->url.name, "redis://127.0.0.1:6379") == 0)
-		return ": start a server there, name one with -S, or use -S "
+		return "start a server there, name one with -S, or use -S "
 		       "local: for a private one";
-	return ": is it up, and is -S right?";
+	return "is it up, and is -S right?";
 }
 
 void ballot_explain_server(const struct lock *lock, size_t i,
 			   struct error *error)
 {
+	const char *what = remedy(lock, i);
 	char text[160];
 
-	error_append(error, "%s%s", why_not(lock, i, text), remedy(lock, i));
+	error_append(error, "%s%s%s", why_not(lock, i, text),
+		     *what != '\0' ? ": " : "", what);
 }
 
 void ballot_explain_failure(const struct lock *lock, struct error *error)
 {
 	size_t count = lock->quorum->count, failed = 0;
-	const char *between = ": ";
+	const char *between = ": ", *advice = "";
 	char text[160];
 
 	if (lock->alias) {
@@ -272,7 +274,12 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 			     lock->quorum->servers[i].url.name,
 			     why_not(lock, i, text));
 		between = "; ";
+		if (lock->quorum->servers[i].why_code == EXIT_REFUSED &&
+		    *advice == '\0')
+			advice = remedy(lock, i);
 	}
+	/* all of them are named in one place, and so are their passwords */
+	error_append(error, "%s%s", *advice != '\0' ? ": " : "", advice);
 }
 
 void ballot_explain_loss(const struct lock *lock, struct error *error)

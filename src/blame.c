@@ -67,7 +67,9 @@ int blame_discovery(struct server *server)
 
 	if (seed == NULL)
 		return blame(server, EXIT_UNREACHED, true, "%s", why);
-	return blame(server, seed->why_code, seed->why_passing, "%s", why);
+	blame(server, seed->why_code, seed->why_passing, "%s", why);
+	server->why_spoken = seed->why_spoken && seed->why_code == EXIT_REFUSED;
+	return -1;
 }
 
 void server_blame(struct server *server, const char *why)

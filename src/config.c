@@ -9,6 +9,7 @@
 #include "guard.h"
 #include "heap.h"
 #include "local.h"
+#include "logins.h"
 #include "options.h"
 #include "tls_load.h"
 
@@ -124,36 +125,6 @@ int config_set_password(struct settings *settings, const char *password,
 		return -1;
 	}
 	settings->password = heap_copy(password);
-	return 0;
-}
-
-/* --- logins ------------------------------------------------------------- */
-
-/* For the servers whose URL has none. */
-static void hand_out_password(struct settings *settings)
-{
-	for (size_t i = 0; i < settings->server_count; i++) {
-		struct url *url = &settings->servers[i];
-
-		if (url->password == NULL && url->kind != URL_LOCAL)
-			url->password = heap_copy(settings->password);
-	}
-	forget(&settings->password);
-}
-
-static int check_logins(const struct settings *settings, struct error *error)
-{
-	for (size_t i = 0; i < settings->server_count; i++) {
-		const struct url *url = &settings->servers[i];
-
-		if (url->user == NULL || url->password != NULL)
-			continue;
-		error_set(error, EXIT_CONFIG,
-			  "server '%s': a user without a "
-			  "password: set REDLOCK_PASSWORD",
-			  url->name);
-		return -1;
-	}
 	return 0;
 }
 
@@ -275,9 +246,10 @@ int config_finish(struct settings *settings, struct error *error)
 	if (settings->server_count == 0 &&
 	    config_add_servers(settings, standard, error) < 0)
 		return -1;
-	hand_out_password(settings);
-	if (check_logins(settings, error) < 0 || check_tls(settings, error) < 0)
+	if (logins_hand_out(settings, error) < 0 ||
+	    check_tls(settings, error) < 0)
 		return -1;
+	forget(&settings->password);
 	fill_defaults(settings);
 	return check(settings, error);
 }

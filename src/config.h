@@ -35,7 +35,12 @@ struct settings {
 	uint64_t by_command; /* those of the command line */
 	struct config_file files[CONFIG_FILES]; /* a path NULL: no more */
 	const char *config, *set;               /* --config, --set */
-	char *password; /* owned; for servers whose URL has none */
+	const char
+		*named; /* where the servers are, for people; NULL: nowhere */
+	char *password; /* owned; for those of them whose URL has none */
+	const char *password_file; /* of a section of a file; NULL: none */
+	const char *spare; /* where a password for other servers is, or NULL */
+	bool only_tls;     /* REDLOCK_SERVERS, behind -S, has no others */
 	struct url servers[SERVERS_MAX]; /* owned until config_quorum */
 	size_t server_count;
 	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
@@ -72,7 +77,7 @@ char *config_keep(struct settings *settings, const char *text);
 int config_add_servers(struct settings *settings, char *list,
 		       struct error *error);
 
-/* The password for servers whose URL has none. */
+/* The password for servers whose URL has none (logins.h). */
 int config_set_password(struct settings *settings, const char *password,
 			struct error *error);
 

@@ -1,16 +1,19 @@
 #include "environment.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "heap.h"
+#include "logins.h"
 #include "options.h"
 
-#define PASSWORD_LONGEST 4096
+/* NULL for an empty one, too. */
+static const char *get(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && *value != '\0' ? value : NULL;
+}
 
 /* In front of what is wrong with a variable, its name. */
 static int blame_variable(struct error *error, const char *name)
@@ -25,68 +28,44 @@ static int blame_variable(struct error *error, const char *name)
 static int servers_from_environment(struct settings *settings,
 				    struct error *error)
 {
-	const char *list = getenv("REDLOCK_SERVERS");
+	const char *list = get("REDLOCK_SERVERS");
 	char *copy;
 	int result;
 
-	if (settings->server_count > 0 || list == NULL || *list == '\0')
+	if (list == NULL)
 		return 0;
+	if (settings->server_count > 0) {
+		settings->only_tls = logins_are_only_tls(list);
+		return 0;
+	}
 	copy = heap_copy(list);
 	result = config_add_servers(settings, copy, error);
 	free(copy);
+	settings->named = "REDLOCK_SERVERS";
 	return result < 0 ? blame_variable(error, "REDLOCK_SERVERS") : 0;
 }
 
-/* The first line of a file that only we can read; NULL with *error. */
-static char *read_password(const char *path, struct error *error)
-{
-	char text[PASSWORD_LONGEST + 1];
-	char *password = NULL;
-	struct stat found;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t size = -1;
-
-	if (fd >= 0 && fstat(fd, &found) == 0)
-		size = read(fd, text, sizeof(text) - 1);
-	if (size < 0) {
-		error_set(error, EXIT_CONFIG, "REDLOCK_PASSWORD_FILE: %s: %s",
-			  path, strerror(errno));
-	} else if (S_ISREG(found.st_mode) && (found.st_mode & 0077) != 0) {
-		error_set(error, EXIT_CONFIG,
-			  "REDLOCK_PASSWORD_FILE: %s: "
-			  "others can read or change it: chmod 600",
-			  path);
-	} else {
-		text[size] = '\0';
-		text[strcspn(text, "\r\n")] = '\0';
-		if (text[0] != '\0')
-			password = heap_copy(text);
-		else
-			error_set(error, EXIT_CONFIG,
-				  "REDLOCK_PASSWORD_FILE:"
-				  " %s: its first line is empty",
-				  path);
-	}
-	explicit_bzero(text, sizeof(text));
-	if (fd >= 0)
-		close(fd);
-	return password;
-}
-
+/* For the servers of -S and REDLOCK_SERVERS (logins.h); those of --set are there
+ * before, those of a file later. */
 static int password_from_environment(struct settings *settings,
 				     struct error *error)
 {
-	const char *path = getenv("REDLOCK_PASSWORD_FILE");
-	const char *given = getenv("REDLOCK_PASSWORD");
+	const char *given = get("REDLOCK_PASSWORD");
+	const char *path = get("REDLOCK_PASSWORD_FILE");
 
-	if (settings->password != NULL)
+	if (given == NULL && path == NULL)
 		return 0;
-	if (given != NULL && *given != '\0')
+	if (settings->server_count == 0 || settings->set != NULL) {
+		logins_spare(settings, given != NULL ? "REDLOCK_PASSWORD"
+						     : "REDLOCK_PASSWORD_FILE");
+		return 0;
+	}
+	if (given != NULL)
 		return config_set_password(settings, given, error);
-	if (path == NULL || *path == '\0')
-		return 0;
-	settings->password = read_password(path, error);
-	return settings->password == NULL ? -1 : 0;
+	settings->password = logins_read_file(path, error);
+	return settings->password != NULL
+		       ? 0
+		       : blame_variable(error, "REDLOCK_PASSWORD_FILE");
 }
 
 static void tls_from_environment(struct settings *settings)

@@ -231,6 +231,8 @@ const struct option options[] = {
 	{'S', "server", TAKES_VALUE, "URL", ALL, set_server, 0,
 	 "a server; again, or with commas, for each further one", true},
 	{0, "password", TAKES_VALUE, "PASSWORD", 0, set_password, 0, NULL},
+	{0, "password-file", TAKES_VALUE, "FILE", 0, set_text,
+	 FIELD(password_file), NULL},
 	{0, "config", TAKES_VALUE, "FILE", ALL, set_text, FIELD(config),
 	 "settings (~/.config/redlock.conf, /etc/redlock.conf)",
 	 .command_only = true},
@@ -340,21 +342,27 @@ uint64_t options_bit(const struct option *option)
 	return UINT64_C(1) << (option - options);
 }
 
+static uint64_t bit_of(const char *name)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return options_bit(&options[i]);
+	return 0;
+}
+
 uint64_t options_opposites(const struct option *option)
 {
 	static const char *const pairs[][2] = {
 		{"nonblock", "wait"},   {"nonblock", "poll"},
 		{"nonblock", "tries"},  {"quiet", "verbose"},
-		{"insecure", "cacert"},
+		{"insecure", "cacert"}, {"password", "password-file"},
 	};
 	uint64_t bits = 0;
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		for (size_t side = 0; side < 2; side++)
 			if (strcmp(option->name, pairs[i][side]) == 0)
-				bits |= options_bit(options_find(
-					pairs[i][!side],
-					strlen(pairs[i][!side]), ALL));
+				bits |= bit_of(pairs[i][!side]);
 	return bits;
 }
 

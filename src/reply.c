@@ -139,8 +139,6 @@ struct refusal reply_sort(const char *failure)
 		{"ERR invalid password", EXIT_REFUSED},
 		{"ERR AUTH", EXIT_REFUSED},
 		{"ERR Client sent AUTH", EXIT_REFUSED},
-		/* EVAL has more arguments than one may send without login */
-		{"ERR Protocol error: unauthenticated", EXIT_REFUSED},
 		{"WRONGTYPE", EXIT_MISUSED},
 		{"READONLY", EXIT_UNREACHED},
 		{"MOVED", EXIT_UNREACHED},
@@ -157,6 +155,9 @@ struct refusal reply_sort(const char *failure)
 	const char *wrapped = strstr(failure, ": -");
 	const char *text = wrapped != NULL ? wrapped + 3 : failure;
 
+	/* EVAL has more arguments than one may send without login */
+	if (starts_with(text, "ERR Protocol error: unauthenticated"))
+		text = "NOAUTH Authentication required.";
 	if (starts_with(text, OUR_REFUSAL))
 		return (struct refusal){EXIT_MISUSED, false,
 					text + strlen(OUR_REFUSAL)};

@@ -8,6 +8,7 @@
 
 #include "conffile.h"
 #include "environment.h"
+#include "logins.h"
 #include "options.h"
 #include "output.h"
 #include "suggest.h"
@@ -111,8 +112,8 @@ static struct settings *target_of(const struct source *source,
 	if (!source->counts || (source->before & options_bit(option)) ||
 	    (said & options_opposites(option)))
 		return NULL;
-	/* of those without a command all take it */
-	if (option->commands != 0 && !(option->commands & reader->command->id))
+	/* a password, which no command has, is for take_password */
+	if (!(option->commands & reader->command->id))
 		return NULL;
 	return reader->settings;
 }
@@ -183,6 +184,52 @@ static int read_line(struct source *source, const struct conffile_line *line)
 
 /* --- one section -------------------------------------------------------- */
 
+/* Where a section is, for people. */
+static const char *name_section(const struct source *source, size_t section)
+{
+	struct buffer name = {0};
+	const char *kept;
+
+	buffer_print(&name, "%s", source->file->path);
+	if (section > 0)
+		buffer_print(&name, " [%s]", source->file->sections[section]);
+	kept = config_keep(source->reader->settings, name.data);
+	buffer_release(&name);
+	return kept;
+}
+
+/* A section that counts: its password is for its servers (logins.h). */
+static int take_password(struct source *source, size_t section)
+{
+	struct reader *reader = source->reader;
+	struct settings *settings = reader->settings, *aside = &source->aside;
+	const struct option *server = find_option(reader, "server");
+	uint64_t added = settings->given & ~source->before;
+	bool named = (added & options_bit(server)) != 0;
+	char text[sizeof(reader->error->text)];
+
+	if (named)
+		settings->named = name_section(source, section);
+	if (aside->password == NULL && aside->password_file == NULL)
+		return 0;
+	if (!named) {
+		logins_spare(settings, name_section(source, section));
+		return 0;
+	}
+	settings->password = aside->password;
+	aside->password = NULL;
+	if (aside->password_file == NULL)
+		return 0;
+	settings->password =
+		logins_read_file(aside->password_file, reader->error);
+	if (settings->password != NULL)
+		return 0;
+	memcpy(text, reader->error->text, sizeof(text));
+	error_set(reader->error, EXIT_CONFIG, "%s: password-file: %s",
+		  settings->named, text);
+	return -1;
+}
+
 /* counts: it is used, where nothing has said otherwise before. */
 static int read_section(struct reader *reader, size_t which, size_t section,
 			bool counts)
@@ -199,6 +246,8 @@ static int read_section(struct reader *reader, size_t which, size_t section,
 	for (size_t i = 0; i < source.file->count && result == 0; i++)
 		if (source.file->lines[i].section == section)
 			result = read_line(&source, &source.file->lines[i]);
+	if (result == 0 && counts)
+		result = take_password(&source, section);
 	reader->settings->files[which].exposed |=
 		source.has_secret && source.file->readable;
 	config_release(&source.aside);
@@ -274,8 +323,6 @@ static int read_environment(struct reader *reader)
 		return -1;
 	if (settings->server_count > 0)
 		settings->given |= options_bit(find_option(reader, "server"));
-	if (settings->password != NULL)
-		settings->given |= options_bit(find_option(reader, "password"));
 	return 0;
 }
 
@@ -355,6 +402,7 @@ int sources_read(struct settings *settings, const struct command *command,
 	int result;
 
 	settings->by_command = settings->given;
+	settings->named = settings->server_count > 0 ? "-S" : NULL;
 	if (settings->set != NULL && settings->server_count > 0) {
 		error_set(error, EXIT_USAGE,
 			  "-S and --set: it is one or the other");

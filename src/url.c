@@ -28,6 +28,7 @@ void url_release(struct url *url)
 	free(url->seeds);
 	free(url->master);
 	free(url->name);
+	free(url->advice);
 	*url = (struct url){0};
 }
 
@@ -45,6 +46,7 @@ struct url url_copy(const struct url *url)
 		copy.seeds[i] = url_copy(&url->seeds[i]);
 	copy.master = heap_copy(url->master);
 	copy.name = heap_copy(url->name);
+	copy.advice = heap_copy(url->advice);
 	return copy;
 }
 

@@ -39,6 +39,8 @@ struct url {
 	size_t seed_count;
 	char *master; /* URL_SENTINEL: by this name they know it */
 	char *name;   /* for people: the URL without its secrets */
+	char *advice; /* for one who is refused: where its password is, or why
+			 it has none (logins.h); or NULL */
 };
 
 /* 0, or -1 with *error (EXIT_USAGE) and *url zeroed. */

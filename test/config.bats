@@ -375,24 +375,137 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	no_row_failed
 }
 
-@test "password: for servers whose URL has none, over none of the environment" {
+# a server whose password is hunter2, and is $SERVER
+server_with_password() {
 	servers_start 1
 	rcli 0 CONFIG SET requirepass hunter2
-	file 'server = %s\n' "$(server_url 0)"
+	SERVER=$(server_url 0)
 	unset REDLOCK_SERVERS
-	ends 77
-	file 'server = %s\npassword = hunter2\n' "$(server_url 0)"
-	ends 0
-	REDLOCK_PASSWORD=wrong ends 77
+}
+
+# sent OPTION...: the server is sent the password. withheld WHY OPTION...: it is not, and WHY is said.
+sent() {
+	redlock run --config "$FILE" "$@" "$KEY" true
+	[[ $status == 0 ]] || { echo "$* $status: $stderr" >&2 && ((++failed_rows)); }
+}
+
+withheld() {
+	local why=$1
+	shift
+	redlock run --config "$FILE" "$@" "$KEY" true
+	[[ $status == 77 && $stderr =~ ^"redlock: $KEY: unix:"[^$'\n']*NOAUTH[^$'\n']*": $why"$ && $stderr != *hunter2* ]] ||
+		{ echo "$* $status: $stderr" >&2 && ((++failed_rows)); }
+}
+
+@test "password: for servers of the same section whose URL has none" {
+	server_with_password
+	file 'server = %s\n' "$SERVER"
+	withheld "see the server's ACL, and the password in $FILE"
+	file 'server = %s\npassword = hunter2\n' "$SERVER"
+	sent
+	file 'password = hunter2\n\nserver = %s\n' "$SERVER"
+	sent
 	file 'server = unix://:hunter2@%s\npassword = wrong\n' "$SERVERS/0/redis.sock"
-	KEY+=-2 ends 0
-	file 'password = a b#c=d\n'
-	rcli 0 -a hunter2 CONFIG SET requirepass 'a b#c=d'
-	REDLOCK_SERVERS=$(server_url 0)
-	export REDLOCK_SERVERS
-	KEY+=-3 ends 0
+	sent
+	file 'server = unix://default@%s\npassword = hunter2\n' "$SERVERS/0/redis.sock"
+	sent
+	printf 'password = a b#c=d\nserver = %s\n' "$SERVER" >"$FILE"
+	REDISCLI_AUTH=hunter2 rcli 0 --no-auth-warning CONFIG SET requirepass 'a b#c=d'
+	sent
 	redlock acquire --password=x "$KEY"
 	expect 64 '' "redlock: .*unknown option '--password'.*"
+	no_row_failed
+}
+
+@test "password-file: the same from a file's first line, which is read only where it is sent" {
+	server_with_password
+	echo hunter2 >"$TMP/secret"
+	chmod 444 "$TMP/secret"
+	file 'server = %s\npassword-file = %s\n' "$SERVER" "$TMP/secret"
+	sent
+	file 'password-file = /nonexistent\n[a]\nserver = %s\npassword-file = %s\n' "$SERVER" "$TMP/secret"
+	sent --set a
+	file 'server = %s\npassword-file = /nonexistent\n' "$SERVER"
+	refuses 78 "^redlock: $(literal "$FILE"): password-file: /nonexistent: No such file" acquire --config "$FILE" key
+	chmod 666 "$TMP/secret"
+	file 'server = %s\npassword-file = %s\n' "$SERVER" "$TMP/secret"
+	refuses 78 "$(literal "$TMP/secret"): others may write it" acquire --config "$FILE" key
+	mistake 2 "'password-file' cannot go with what stands above" 'password = hunter2\npassword-file = /x\n'
+	no_row_failed
+}
+
+@test "a file's password is for nobody but the servers of that file and section" {
+	server_with_password
+	local of="the password of $FILE was not used: it is for the servers that are named there, and this is one of"
+	file 'password = hunter2\n[a]\nserver = %s\n' "$SERVER"
+	withheld "$of -S" -S "$SERVER"
+	REDLOCK_SERVERS=$SERVER withheld "$of REDLOCK_SERVERS"
+	withheld "$of $FILE [a]" --set a
+	file 'server = %s\n[a]\nserver = %s\npassword = hunter2\n' "$SERVER" "$SERVER"
+	withheld "see the server's ACL, and the password in $FILE"
+	sent --set a
+	withheld "see the server's ACL, and REDLOCK_PASSWORD" -S "$SERVER"
+	# a user is not logged in by another place's password either
+	file 'password = hunter2\n'
+	refuses 78 "a user without a password: the password of $(literal "$FILE") was not used" \
+		acquire --config "$FILE" -S "unix://default@$SERVERS/0/redis.sock" key
+	no_row_failed
+}
+
+@test "the environment's password is for servers of -S and REDLOCK_SERVERS, and no file's" {
+	server_with_password
+	echo hunter2 >"$TMP/secret"
+	file 'server = %s\n[a]\nserver = %s\n' "$SERVER" "$SERVER"
+	local variable value of
+	for variable in REDLOCK_PASSWORD=hunter2 REDLOCK_PASSWORD_FILE="$TMP/secret"; do
+		value=${variable#*=}
+		variable=${variable%%=*}
+		of="the password of $variable was not used: it is for the servers of -S and REDLOCK_SERVERS, and this is one of"
+		export "$variable=$value"
+		sent -S "$SERVER"
+		sent -S "unix://default@$SERVERS/0/redis.sock"
+		REDLOCK_SERVERS=$SERVER sent
+		REDLOCK_SERVERS=$NOWHERE sent -S "$SERVER"
+		withheld "$of $FILE"
+		withheld "$of $FILE [a]" --set a
+		REDLOCK_SERVERS=$SERVER withheld "$of $FILE [a]" --set a
+		unset "$variable"
+	done
+	# and what it has is over none of theirs
+	file 'server = %s\npassword = hunter2\n' "$SERVER"
+	REDLOCK_PASSWORD=wrong sent
+	REDLOCK_PASSWORD_FILE=/nonexistent sent
+	no_row_failed
+}
+
+@test "why a password was not used is said once where several servers want one" {
+	servers_start 3
+	local i why="the password of REDLOCK_PASSWORD was not used: it is for the servers of -S and REDLOCK_SERVERS"
+	for i in 0 1 2; do rcli $i CONFIG SET requirepass hunter2; done
+	file 'server = %s\n' "$(server_urls)"
+	unset REDLOCK_SERVERS
+	REDLOCK_PASSWORD=hunter2 redlock acquire --config "$FILE" "$KEY"
+	expect 77 '' "redlock: $KEY: no quorum: .*NOAUTH.*: $why, and this is one of $FILE"
+	[[ $stderr != *"$why"*"$why"* ]]
+}
+
+@test "no password goes to the default server, which nobody has named" {
+	unshare -n true || skip "network namespaces can't be made here"
+	set_new
+	file 'password = hunter2\n'
+	# whoever comes first has that port
+	local -a listener=(unshare -n sh -c 'ip link set lo up
+		: >"$0/log"
+		redis-server --port 6379 --save "" --requirepass hunter2 --dir "$0" >>"$0/log" 2>&1 &
+		while ! grep -q "Ready to accept" "$0/log"; do sleep 0.05; done
+		"$@"; status=$?; kill $!; exit $status' "$SET")
+	REDLOCK_PASSWORD=hunter2 run -77 --separate-stderr timeout -k 1 20 "${listener[@]}" "$REDLOCK" run --config "$FILE" "$KEY" true
+	[[ $stderr == "redlock: $KEY: redis://127.0.0.1:6379: NOAUTH"*": the password of REDLOCK_PASSWORD was not used: "* ]]
+	[[ $stderr == *', and this is the default one' ]]
+	run -77 --separate-stderr timeout -k 1 20 "${listener[@]}" "$REDLOCK" run --config "$FILE" "$KEY" true
+	[[ $stderr == *"the password of $FILE was not used: "*', and this is the default one' ]]
+	REDLOCK_PASSWORD=hunter2 run -0 --separate-stderr timeout -k 1 20 "${listener[@]}" \
+		"$REDLOCK" run --config "$FILE" -S redis://127.0.0.1 "$KEY" true
 }
 
 @test "an option of another command is no mistake and changes nothing" {
@@ -610,7 +723,7 @@ system_file() {
 	unset REDLOCK_SERVERS
 	file 'password = wrong\n[a]\nserver = %s\npassword = hunter2\n[b]\nserver = %s\n' "$(server_url 0)" "$(server_url 0)"
 	REDLOCK_PASSWORD=wrong REDLOCK_PASSWORD_FILE=/nonexistent ends 0 --set a
-	ends 77 --set b
+	REDLOCK_PASSWORD=hunter2 ends 77 --set b
 }
 
 @test "a set that is in no file is a wrong configuration; a near miss is told what was meant" {
@@ -643,7 +756,7 @@ system_file() {
 	local name manual=$ROOT/man/redlock.conf.5
 	for name in $(for command in run acquire release extend status list wait break doctor; do
 		"$REDLOCK" "$command" --help
-	done | grep -oE -- '--[a-z-]+' | cut -c 3- | sort -u) password; do
+	done | grep -oE -- '--[a-z-]+' | cut -c 3- | sort -u) password password-file; do
 		if [[ " ${REFUSED[*]} " == *" $name "* ]]; then
 			grep -qE "^\\.Fl -?.*\\b$name\\b" "$manual"
 		else

@@ -233,6 +233,34 @@ locks() {
 	expect 0
 }
 
+@test "a password beside rediss:// is not sent to a redis:// of the command line" {
+	servers_start_tcp 1
+	tls_listen 0
+	rcli 0 CONFIG SET requirepass sesame
+	local secure plain
+	secure=$(server_url 0)
+	plain=redis://127.0.0.1:$(<"$SERVERS/0/port")
+	export REDLOCK_PASSWORD=sesame REDLOCK_SERVERS=$secure
+	redlock run "${CA[@]}" "$KEY" true
+	expect 0
+	redlock run -S "$plain" "$KEY" touch "$TMP/ran"
+	expect 77 '' "redlock: $KEY: $plain: NOAUTH.*: the password of the environment was not used: REDLOCK_SERVERS has rediss:// only, .*"
+	[[ ! -e $TMP/ran ]]
+	refuses 78 'a user without a password: the password of the environment was not used' acquire -S "${plain/:\/\//://bob@}" key
+	redlock run "${CA[@]}" -S "$secure" "$KEY" true
+	expect 0
+	redlock run -S "unix://$SERVERS/0/redis.sock" "$KEY" true
+	expect 0
+	# both are named beside it
+	REDLOCK_SERVERS+=,$plain
+	redlock run -S "$plain" "$KEY" true
+	expect 0
+	unset REDLOCK_SERVERS
+	redlock run -S "$plain" "$KEY" true
+	expect 0
+	no_row_failed
+}
+
 @test "COMMAND finds no socket and no file of TLS's" {
 	tls_servers 1
 	redlock run "${CA[@]}" "$KEY" sh -c 'ls -l /proc/self/fd | grep -E "socket|[.]pem"; echo seen'

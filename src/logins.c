@@ -1,0 +1,161 @@
+#include "logins.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "heap.h"
+#include "output.h"
+
+#define PASSWORD_LONGEST 4096
+
+/* --- password files ------------------------------------------------------ */
+
+static const char *why_unfit(const struct stat *found, ssize_t size,
+			     const char *text)
+{
+	if (S_ISREG(found->st_mode) &&
+	    (found->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "others may write it: chmod go-w";
+	if (size == PASSWORD_LONGEST && strpbrk(text, "\r\n") == NULL)
+		return "its first line is too long";
+	return strcspn(text, "\r\n") == 0 ? "its first line is empty" : NULL;
+}
+
+char *logins_read_file(const char *path, struct error *error)
+{
+	char text[PASSWORD_LONGEST + 1];
+	char *password = NULL;
+	const char *wrong;
+	struct stat found;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t size = -1;
+
+	if (fd >= 0 && fstat(fd, &found) == 0)
+		size = read(fd, text, sizeof(text) - 1);
+	text[size > 0 ? size : 0] = '\0';
+	wrong = size < 0 ? strerror(errno) : why_unfit(&found, size, text);
+	text[strcspn(text, "\r\n")] = '\0';
+	if (wrong == NULL)
+		password = heap_copy(text);
+	else
+		error_set(error, EXIT_CONFIG, "%s: %s", path, wrong);
+	explicit_bzero(text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	return password;
+}
+
+/* --- who gets it ---------------------------------------------------------- */
+
+void logins_spare(struct settings *settings, const char *where)
+{
+	if (settings->spare == NULL)
+		settings->spare = where;
+}
+
+/* Whether the environment has named these, or whoever has the environment. */
+static bool is_environment(const char *where)
+{
+	return strcmp(where, "-S") == 0 || strncmp(where, "REDLOCK_", 8) == 0;
+}
+
+static void explain_spare(struct buffer *text, const struct settings *settings)
+{
+	buffer_print(text,
+		     "the password of %s was not used: it is for the servers "
+		     "%s, and this is ",
+		     settings->spare,
+		     is_environment(settings->spare)
+			     ? "of -S and REDLOCK_SERVERS"
+			     : "that are named there");
+	if (settings->named != NULL)
+		buffer_print(text, "one of %s", settings->named);
+	else
+		buffer_print(text, "the default one");
+}
+
+/* Where one may be set. */
+static void explain_place(struct buffer *text, const struct settings *settings)
+{
+	if (settings->named == NULL)
+		buffer_print(text, "name it by -S, and set REDLOCK_PASSWORD");
+	else if (is_environment(settings->named))
+		buffer_print(text,
+			     "see the server's ACL, and REDLOCK_PASSWORD");
+	else
+		buffer_print(text,
+			     "see the server's ACL, and the password in %s",
+			     settings->named);
+}
+
+/* Whoever is on the way can read what it is sent. */
+static bool is_plain(const struct url *url)
+{
+	return !url->tls && url->kind != URL_UNIX && url->kind != URL_LOCAL;
+}
+
+bool logins_are_only_tls(const char *servers)
+{
+	char *copy = heap_copy(servers), *rest = copy, *text;
+	bool tls = false, plain = false;
+	struct error error;
+	struct url url;
+
+	while ((text = url_separate(&rest)) != NULL) {
+		if (url_parse(&url, text, &error) < 0)
+			continue;
+		tls |= url.tls;
+		plain |= is_plain(&url);
+		url_release(&url);
+	}
+	explicit_bzero(copy, strlen(servers));
+	free(copy);
+	return tls && !plain;
+}
+
+static void hand_out(const struct settings *settings, struct url *url)
+{
+	struct buffer advice = {0};
+
+	if (url->password != NULL) {
+		buffer_print(
+			&advice,
+			"see the server's ACL, and the password in its URL");
+	} else if (settings->password == NULL) {
+		if (settings->spare != NULL)
+			explain_spare(&advice, settings);
+		else
+			explain_place(&advice, settings);
+	} else if (settings->only_tls && is_plain(url)) {
+		buffer_print(&advice,
+			     "the password of the environment was not used: "
+			     "REDLOCK_SERVERS has rediss:// only, and this one "
+			     "is not encrypted");
+	} else {
+		url->password = heap_copy(settings->password);
+		explain_place(&advice, settings);
+	}
+	url->advice = advice.data;
+}
+
+int logins_hand_out(struct settings *settings, struct error *error)
+{
+	for (size_t i = 0; i < settings->server_count; i++) {
+		struct url *url = &settings->servers[i];
+
+		if (url->kind == URL_LOCAL)
+			continue;
+		hand_out(settings, url);
+		if (url->user == NULL || url->password != NULL)
+			continue;
+		error_set(error, EXIT_CONFIG,
+			  "server '%s': a user without a password: %s",
+			  url->name, url->advice);
+		return -1;
+	}
+	return 0;
+}
