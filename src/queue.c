@@ -131,7 +131,8 @@ static void give_back(struct queue *queue)
 static void begin_partial(struct queue *queue)
 {
 	queue->asked_again = false;
-	queue->patience = PARTIAL_TIME + 2 * queue->requests.slowest;
+	queue->patience =
+		PARTIAL_TIME + 2 * requests_farthest(&queue->requests);
 	queue->partial =
 		clock_ms() + queue->patience + token_jitter(PARTIAL_TIME);
 }
@@ -149,8 +150,28 @@ static void ask_for_the_rest(struct queue *queue)
 	requests_ask_due(&queue->requests);
 }
 
+/* Until when those that have not spoken may still make a quorum of our votes;
+ * passed where they are too few. */
+static struct deadline end_of_silence(const struct queue *queue)
+{
+	size_t possible = granted(queue->lock);
+	struct deadline end = deadline_never();
+
+	for (size_t i = 0; i < queue->lock->quorum->count; i++) {
+		struct deadline hope = requests_hope(&queue->requests, i);
+
+		if (deadline_passed(hope))
+			continue;
+		possible++;
+		end = deadline_earlier(end, hope);
+	}
+	return possible < quorum_size(queue->lock->quorum) ? deadline_at(0)
+							   : end;
+}
+
 /*
- * Some votes, but no quorum. The other servers are asked once more, and when
+ * Some votes, but no quorum, and those that have not spoken yet can make none of
+ * them: it is not known before that the vote is split. The other servers are asked once more, and when
  * they have had the time to answer:
  *  - where the missing votes are those of servers that are up too short, or
  *    where the holder so far has not released it everywhere, they are waited
@@ -165,11 +186,17 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	struct lock *lock = queue->lock;
 	size_t quorum = quorum_size(lock->quorum);
 	size_t held = granted(lock);
+	struct deadline silence = end_of_silence(queue);
 
 	if (held == 0 || held >= quorum || lock->kind == KIND_NONE) {
 		queue->partial = 0;
 		memcpy(queue->before, queue->requests.mark,
 		       sizeof(queue->before));
+		return false;
+	}
+	if (!deadline_passed(silence)) {
+		queue->partial = 0;
+		*wake = deadline_earlier(*wake, silence);
 		return false;
 	}
 	if (queue->partial == 0)
@@ -237,6 +264,7 @@ static void begin(struct queue *queue)
 	memset(queue->requests.mark, 0, sizeof(queue->requests.mark));
 	queue->requests.by_message = false;
 	queue->partial = 0;
+	queue->requests.listening = clock_ms();
 	queue->channel = script_channel(lock);
 	lock->quorum->mailbox = &queue->mailbox;
 	mailbox_subscribe(&queue->mailbox, queue->channel);

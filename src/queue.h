@@ -43,7 +43,12 @@
  * server (attempt.h); after a grant those servers that were not needed for it
  * are given the lock, or, where others have it, our place is given up there.
  *
- * Several waiters may each be granted KEY by too few servers. Those ask the
+ * Several waiters may each be granted KEY by too few servers. That is known only
+ * when those that have not spoken are overdue by their own distance, or are too
+ * few to make a quorum of what is granted: else a near server's grant would be
+ * given back before a far one can have spoken, by each waiter in turn, and nobody
+ * would be served. (Nothing is hoped of a server that has not answered us before:
+ * one that is dead is not felt.) Then those waiters ask the
  * other servers once more; who is then still short of a quorum gives back what
  * it has (LOCK_AGAIN), and comes again after a random pause, with the time that
  * it has waited. But where a quorum of servers names one holder, only what the

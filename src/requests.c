@@ -13,6 +13,7 @@
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
 #define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
 #define FOREIGN_LONGEST 500
+#define HOPE_TIME 5     /* ms, and two round trips, until an answer is late */
 #define OUTAGE_FIRST 50 /* ms between requests to a server that fails */
 #define OUTAGE_LONGEST 1000
 
@@ -197,7 +198,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	struct standing *at = &requests->at[i];
 	struct busy seen = {.held = -1, .place = -1};
 	struct hearing hearing = {.lock = lock, .busy = &seen};
-	int64_t sent_at = last_sent(requests, i), took = clock_ms() - sent_at;
+	int64_t sent_at = last_sent(requests, i);
 	bool overtaken = is_overtaken(requests, i);
 
 	requests->news = true;
@@ -221,8 +222,6 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		attempt_count(lock, i, lock->fences[i]);
 		return;
 	}
-	if (took > requests->slowest)
-		requests->slowest = took;
 	if (lock->vote[i] == VOTE_HELD) {
 		take_refusal(requests, i, reply, &seen);
 		if (seen.known || !requests->busy->known)
@@ -319,6 +318,37 @@ bool requests_may_queue(const struct requests *requests, size_t i)
 	return at->sent > 0 &&
 	       (requests->lock->vote[i] != VOTE_YES || at->oldest <= at->sent ||
 		quorum_is_waiting(requests->lock->quorum, i));
+}
+
+/* A subscription, that may need a connection first, and then a request take some
+ * round trips; an answer takes one. Twice that is late. */
+struct deadline requests_hope(const struct requests *requests, size_t i)
+{
+	const struct lock *lock = requests->lock;
+	const struct standing *at = &requests->at[i];
+	int64_t distance = lock->quorum->servers[i].distance;
+	int64_t late = least(HOPE_TIME + 2 * distance, lock->quorum->timeout);
+
+	if (lock->vote[i] != VOTE_PENDING || lock->barred[i] || distance == 0)
+		return deadline_at(0);
+	if (at->sent == 0)
+		return deadline_at(requests->listening + 3 * late);
+	if (at->giving_back || !quorum_is_waiting(lock->quorum, i))
+		return deadline_at(0);
+	return deadline_at(last_sent(requests, i) + late);
+}
+
+int64_t requests_farthest(const struct requests *requests)
+{
+	const struct lock *lock = requests->lock;
+	int64_t farthest = 0;
+
+	for (size_t i = 0; i < lock->quorum->count; i++)
+		if (lock->vote[i] != VOTE_PENDING &&
+		    lock->vote[i] != VOTE_FAILED &&
+		    lock->quorum->servers[i].distance > farthest)
+			farthest = lock->quorum->servers[i].distance;
+	return least(farthest, lock->quorum->timeout);
 }
 
 bool requests_have_news(void *context)

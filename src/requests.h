@@ -22,10 +22,10 @@ struct requests {
 	struct lock *lock;
 	struct busy *busy;
 	struct mailbox *mailbox;
-	int64_t began;   /* when the waiting did, as others shall see it */
-	bool news;       /* something is to be done before going to sleep */
-	bool by_message; /* some vote came so */
-	int64_t slowest; /* ms of an answer */
+	int64_t began;     /* when the waiting did, as others shall see it */
+	bool news;         /* something is to be done before going to sleep */
+	bool by_message;   /* some vote came so */
+	int64_t listening; /* since when the channel is subscribed to */
 	char mark[SERVERS_MAX][HOLDER_MARK]; /* the holders', as told last */
 	struct standing {
 		uint64_t sent;    /* number of the last request */
@@ -51,6 +51,17 @@ void requests_blame_silent(struct requests *requests);
 /* Gives back what one server has granted, and our place there; it is asked again
  * after a while. */
 void requests_give_back(struct requests *requests, size_t server);
+
+/*
+ * Until when the server's answer to this attempt is still to be hoped for, by its
+ * own distance: one that is far has not spoken only because it is far. Of a server
+ * that has never answered us nothing is known, and nothing is hoped: whoever is
+ * dead is not waited for.
+ */
+struct deadline requests_hope(const struct requests *requests, size_t server);
+
+/* ms that the farthest of those takes that have answered this attempt. */
+int64_t requests_farthest(const struct requests *requests);
 
 /* Whether there may be a place of ours in the server's queue. */
 bool requests_may_queue(const struct requests *requests, size_t server);

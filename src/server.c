@@ -61,6 +61,7 @@ static void owe(struct server *server, struct owed owed)
 {
 	unsigned last = (server->owed_first + server->owed_count++) % OWED_MAX;
 
+	owed.since = clock_ms();
 	server->owed[last] = owed;
 }
 
@@ -211,6 +212,16 @@ static int follow(struct server *server, enum moved moved)
 	return 0;
 }
 
+/* Far at once where an answer takes long, near again bit by bit: a server that
+ * was stopped for a while is not far for good. */
+static void measure(struct server *server, int64_t since)
+{
+	int64_t took = clock_ms() - since + 1;
+
+	server->distance =
+		took > server->distance ? took : (took + server->distance) / 2;
+}
+
 static int dispatch(struct server *server, const redisReply *from,
 		    server_reply *callback, void *context)
 {
@@ -229,6 +240,7 @@ static int dispatch(struct server *server, const redisReply *from,
 	}
 	server->owed_first = (server->owed_first + 1) % OWED_MAX;
 	server->owed_count--;
+	measure(server, owed.since);
 	if (owed.kind != OWED_ASKED)
 		return greeting_take(server, owed.kind, &reply) == 0
 			       ? 0
@@ -327,6 +339,14 @@ size_t server_prepare(const struct server *server, struct pollfd *polled,
 	return 1 + discovery_prepare(server->discovery, polled + 1, until);
 }
 
+/* What was queued until now leaves only now. */
+static void begin_measuring(struct server *server)
+{
+	for (unsigned i = 0; i < server->owed_count; i++)
+		server->owed[(server->owed_first + i) % OWED_MAX].since =
+			clock_ms();
+}
+
 static int pump(struct server *server, short revents, server_reply *reply,
 		void *context)
 {
@@ -335,6 +355,8 @@ static int pump(struct server *server, short revents, server_reply *reply,
 
 		if (why != NULL)
 			return fail(server, why);
+		if (server_is_up(server))
+			begin_measuring(server);
 	} else if (revents != 0 && !is_seeking(server) &&
 		   receive(server, reply, context) < 0) {
 		return -1;

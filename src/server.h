@@ -46,6 +46,8 @@ struct owed {
 	enum owed_kind kind;
 	bool sticky;
 	uint64_t ticket;
+	int64_t since; /* ms; when it was sent, or queued until there is a
+			* connection */
 };
 
 struct discovery;
@@ -68,6 +70,8 @@ struct server {
 	unsigned moves;        /* how often it was elsewhere meanwhile */
 	struct owed owed[OWED_MAX];
 	unsigned owed_first, owed_count;
+	int64_t distance; /* ms that it takes to answer, of late; 0: it has not
+			   * answered yet */
 	bool login_failed;
 	bool complained; /* the last reply refused the greeting */
 	struct identity identity;
