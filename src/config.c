@@ -227,6 +227,8 @@ static int check(const struct settings *settings, struct error *error)
 	else if (settings->tls.insecure && settings->tls.cacert != NULL)
 		wrong = "--insecure trusts everybody: it cannot go with "
 			"--cacert";
+	else if (settings->tls.insecure && settings->tls.crl != NULL)
+		wrong = "--insecure trusts everybody: it cannot go with --crl";
 	else if ((settings->tls.cert != NULL) !=
 		 (settings->tls.key_file != NULL))
 		wrong = "--cert and --key-file: it takes both";

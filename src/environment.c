@@ -73,9 +73,8 @@ static void tls_from_environment(struct settings *settings)
 	static const struct {
 		const char *variable, *option;
 	} pairs[] = {
-		{"REDLOCK_CACERT", "cacert"},
-		{"REDLOCK_CERT", "cert"},
-		{"REDLOCK_KEY_FILE", "key-file"},
+		{"REDLOCK_CACERT", "cacert"}, {"REDLOCK_CRL", "crl"},
+		{"REDLOCK_CERT", "cert"},     {"REDLOCK_KEY_FILE", "key-file"},
 		{"REDLOCK_SNI", "sni"},
 	};
 
@@ -84,7 +83,7 @@ static void tls_from_environment(struct settings *settings)
 			pairs[i].option, strlen(pairs[i].option), ~0U);
 		char *value = getenv(pairs[i].variable);
 		bool overruled = settings->tls.insecure &&
-				 strcmp(option->name, "cacert") == 0;
+				 options_opposites(option) != 0;
 
 		if (value != NULL && *value != '\0' && !overruled &&
 		    !(settings->given & options_bit(option)))

@@ -1,6 +1,6 @@
 /*
  * What the environment says of the settings: REDLOCK_SERVERS,
- * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CERT,
+ * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CRL, REDLOCK_CERT,
  * REDLOCK_KEY_FILE and REDLOCK_SNI. What takes away protection (--insecure)
  * has no variable: it should be seen where it is done.
  */

@@ -244,6 +244,8 @@ const struct option options[] = {
 	{0, "cacert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cacert),
 	 "rediss: trust who is certified by these (the system's)",
 	 .for_tls = true},
+	{0, "crl", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.crl),
+	 "rediss: lists of certificates that are revoked", .for_tls = true},
 	{0, "cert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cert),
 	 "rediss: our own certificate", .for_tls = true},
 	{0, "key-file", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.key_file),
@@ -353,9 +355,10 @@ static uint64_t bit_of(const char *name)
 uint64_t options_opposites(const struct option *option)
 {
 	static const char *const pairs[][2] = {
-		{"nonblock", "wait"},   {"nonblock", "poll"},
-		{"nonblock", "tries"},  {"quiet", "verbose"},
-		{"insecure", "cacert"}, {"password", "password-file"},
+		{"nonblock", "wait"},          {"nonblock", "poll"},
+		{"nonblock", "tries"},         {"quiet", "verbose"},
+		{"insecure", "cacert"},        {"insecure", "crl"},
+		{"password", "password-file"},
 	};
 	uint64_t bits = 0;
 

@@ -18,7 +18,10 @@
  *
  * Whom a server must prove to be: the URL's host, or the name of --sni. The
  * proof is a certificate by an authority of --cacert, else of the system's,
- * unless --insecure. There is no way from here to an unencrypted connection.
+ * unless --insecure: one that has that name as a subjectAltName. A common name
+ * is no such thing; it is free text that authorities do not verify as a host.
+ * With --crl each authority up to the root has a list in that file, which is
+ * not over, and has revoked none of these certificates. There is no way from here to an unencrypted connection.
  */
 #ifndef TLS_H
 #define TLS_H
@@ -32,12 +35,12 @@
 #endif
 
 /* Both sides must be of one build; the number is this table's. */
-#define TLS_VERSION VERSION " (1)"
+#define TLS_VERSION VERSION " (2)"
 #define TLS_SYMBOL "redlock_tls"
 #define TLS_RECORD 16384 /* bytes of data, at most */
 
 struct tls_settings {
-	const char *cacert, *cert, *key_file, *sni; /* NULL: none */
+	const char *cacert, *crl, *cert, *key_file, *sni; /* NULL: none */
 	bool insecure;
 };
 

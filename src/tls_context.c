@@ -27,8 +27,9 @@ static int refuse(char *text, size_t size, const char *option, const char *path,
 	return -1;
 }
 
-/* Only a regular file: others may have no end, or never begin. */
-static const char *why_unreadable(const char *path)
+/* Only a regular file: others may have no end, or never begin. Who may write a
+ * key's chooses as whom we are known. */
+static const char *why_unfit(const char *path, bool secret)
 {
 	struct stat found;
 	FILE *file;
@@ -37,6 +38,8 @@ static const char *why_unreadable(const char *path)
 		return strerror(errno);
 	if (!S_ISREG(found.st_mode))
 		return "it is no regular file";
+	if (secret && (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "others may write it: chmod go-w";
 	file = fopen(path, "re");
 	if (file == NULL)
 		return strerror(errno);
@@ -47,6 +50,18 @@ static const char *why_unreadable(const char *path)
 static int use_cacert(SSL_CTX *context, const char *path)
 {
 	return SSL_CTX_load_verify_locations(context, path, NULL);
+}
+
+/* An authority between that is revoked is as bad as a server that is. */
+static int use_crl(SSL_CTX *context, const char *path)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(context);
+	X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+
+	return lookup != NULL &&
+	       X509_load_crl_file(lookup, path, X509_FILETYPE_PEM) > 0 &&
+	       X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK |
+						   X509_V_FLAG_CRL_CHECK_ALL);
 }
 
 static int use_cert(SSL_CTX *context, const char *path)
@@ -68,6 +83,7 @@ static int read_files(SSL_CTX *context, const struct tls_settings *settings,
 		int (*use)(SSL_CTX *context, const char *path);
 	} files[] = {
 		{"cacert", settings->cacert, use_cacert},
+		{"crl", settings->crl, use_crl},
 		{"cert", settings->cert, use_cert},
 		{"key-file", settings->key_file, use_key},
 	};
@@ -77,7 +93,7 @@ static int read_files(SSL_CTX *context, const struct tls_settings *settings,
 
 		if (files[i].path == NULL)
 			continue;
-		why = why_unreadable(files[i].path);
+		why = why_unfit(files[i].path, files[i].use == use_key);
 		ERR_clear_error();
 		if (why == NULL && files[i].use(context, files[i].path) != 1)
 			why = tls_reason();

@@ -30,6 +30,12 @@ setup_file() {
 		-out "$CERTS/selfmade.pem" -subj /CN=localhost -days 30 2>/dev/null
 	openssl ec -in "$CERTS/client.key" -aes128 -passout pass:sesame -out "$CERTS/locked.key" 2>/dev/null
 	openssl genrsa -out "$CERTS/rsa.key" 2048 2>/dev/null
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$CERTS/nameless.key" -subj /CN=localhost 2>/dev/null |
+		openssl x509 -req -CA "$CERTS/ca.pem" -CAkey "$CERTS/ca.key" -days 30 -out "$CERTS/nameless.pem" 2>/dev/null
+	certificate revoked ca DNS:localhost
+	revocations ca ca revoked
+	revocations other other
+	revocations over ca - -crl_lastupdate 20200101000000Z -crl_nextupdate 20210101000000Z
 }
 
 # authority NAME
@@ -65,13 +71,23 @@ certificate() {
 		-in "$home/csr" -out "$CERTS/$1.pem" ${4+-startdate "$4" -enddate "$5"} 2>/dev/null
 }
 
+# revocations NAME AUTHORITY [CERTIFICATE|- [OPTION...]]: $CERTS/NAME.crl, where that is revoked.
+revocations() {
+	local home=$CERTS/$1.crl.d by=(-cert "$CERTS/$2.pem" -keyfile "$CERTS/$2.key")
+	mkdir "$home"
+	: >"$home/index"
+	printf '[ca]\ndefault_ca = here\n[here]\ndatabase = %s\ndefault_md = sha256\n' "$home/index" >"$home/conf"
+	[[ ${3--} == - ]] || openssl ca -config "$home/conf" "${by[@]}" -revoke "$CERTS/$3.pem" 2>/dev/null
+	openssl ca -config "$home/conf" "${by[@]}" -gencrl -crldays 30 "${@:4}" -out "$CERTS/$1.crl" 2>/dev/null
+}
+
 setup() {
 	KEY=key-$BATS_SUITE_TEST_NUMBER
 	TMP=$BATS_TEST_TMPDIR
 	CA=(--cacert "$CERTS/ca.pem")
 	# a handshake takes seconds under valgrind
 	((SLOW == 1)) || CA+=(--timeout 10s)
-	unset REDLOCK_SERVERS REDLOCK_TOKEN REDLOCK_CACERT REDLOCK_CERT REDLOCK_KEY_FILE REDLOCK_SNI
+	unset REDLOCK_SERVERS REDLOCK_TOKEN REDLOCK_CACERT REDLOCK_CRL REDLOCK_CERT REDLOCK_KEY_FILE REDLOCK_SNI
 }
 
 # tls_servers COUNT [CERTIFICATE [NAME VALUE...]]: a set of the test's own that speaks TLS (and
@@ -517,6 +533,48 @@ locks() {
 
 # native: a handshake under valgrind takes longer than the times here
 # bats test_tags=native
+@test "a common name is no name: a certificate without subjectAltNames is 77" {
+	tls_servers 1 nameless
+	redlock run "${CA[@]}" "$KEY" touch "$TMP/ran"
+	expect 77 '' "redlock: $KEY: rediss://localhost:.*: its certificate is refused: hostname mismatch"
+	redlock run "${CA[@]}" --sni localhost "$KEY" touch "$TMP/ran"
+	expect 77 '' '.*hostname mismatch'
+	[[ ! -e $TMP/ran ]]
+	redlock run --insecure "$KEY" true
+	expect 0
+}
+
+@test "--crl refuses a certificate that is revoked, and one of which that is not known" {
+	tls_servers 2
+	tls_listen 1 revoked
+	local good revoked list
+	good=$(url 0 localhost)
+	revoked=$(url 1 localhost)
+	export REDLOCK_SERVERS=$revoked
+	redlock run "${CA[@]}" "$KEY" true
+	expect 0
+	redlock run "${CA[@]}" --crl "$CERTS/ca.crl" "$KEY" touch "$TMP/ran"
+	expect 77 '' "redlock: $KEY: rediss://localhost:.*: its certificate is refused: certificate revoked"
+	REDLOCK_CRL=$CERTS/ca.crl redlock run "${CA[@]}" "$KEY" touch "$TMP/ran"
+	expect 77 '' '.*certificate revoked'
+	printf 'crl = %s\nserver = %s\n[mess]\nserver = %s\ninsecure = yes\n' "$CERTS/ca.crl" "$revoked" "$revoked" >"$TMP/redlock.conf"
+	redlock run "${CA[@]}" --config "$TMP/redlock.conf" "$KEY" touch "$TMP/ran"
+	expect 77 '' '.*certificate revoked'
+	REDLOCK_CRL=$CERTS/ca.crl redlock run --config "$TMP/redlock.conf" --set mess "$KEY" true
+	expect 0
+	REDLOCK_CRL=$CERTS/ca.crl redlock run --insecure "$KEY" true
+	expect 0
+	export REDLOCK_SERVERS=$good
+	locks "${CA[@]}" --crl "$CERTS/ca.crl"
+	cat "$CERTS/other.crl" "$CERTS/ca.crl" >"$TMP/both.crl"
+	locks "${CA[@]}" --crl "$TMP/both.crl"
+	redlock run "${CA[@]}" --crl "$CERTS/other.crl" "$KEY" touch "$TMP/ran"
+	expect 77 '' '.*unable to get certificate CRL'
+	redlock run "${CA[@]}" --crl "$CERTS/over.crl" "$KEY" touch "$TMP/ran"
+	expect 77 '' '.*CRL has expired'
+	[[ ! -e $TMP/ran ]]
+}
+
 @test "--sni is the name that is asked for, and that the certificate must have" {
 	tls_servers 1 elsewhere
 	locks "${CA[@]}" --sni redis.example
@@ -582,6 +640,7 @@ locks() {
 		refuses 78 "^redlock: cert '$what': $why$" list --cert "$what" --key-file "${good[1]}"
 		refuses 78 "^redlock: key-file '$what': $why$" run --cert "${good[0]}" --key-file "$what" key true
 		REDLOCK_CACERT=$what refuses 78 "^redlock: cacert '$what': $why$" break -y key
+		refuses 78 "^redlock: crl '$what': $why$" acquire --crl "$what" key
 	done <<-end
 		/nonexistent No such file or directory
 		TMP/directory it is no regular file
@@ -596,6 +655,11 @@ locks() {
 	refuses 78 "^redlock: key-file '.*right.key': key values mismatch$" status --cert "${good[0]}" --key-file "$CERTS/right.key" key
 	refuses 78 "^redlock: key-file '.*rsa.key': [a-z0-9 _:]+$" status --cert "${good[0]}" --key-file "$CERTS/rsa.key" key
 	refuses 78 "^redlock: key-file '.*locked.key': [a-z0-9 _:]+$" release --cert "${good[0]}" --key-file "$CERTS/locked.key" key token
+	install -m 620 "${good[1]}" "$TMP/group.key"
+	install -m 602 "${good[1]}" "$TMP/others.key"
+	refuses 78 "^redlock: key-file '.*group.key': others may write it: chmod go-w$" status --cert "${good[0]}" --key-file "$TMP/group.key" key
+	refuses 78 "^redlock: key-file '.*others.key': others may write it: chmod go-w$" status --cert "${good[0]}" --key-file "$TMP/others.key" key
+	refuses 78 "^redlock: crl '.*ca.pem': [a-z0-9 _:]+$" acquire --crl "$CERTS/ca.pem" key
 	refuses 78 "^redlock: cacert '/x{199}...': " acquire --cacert "/$(repeat x 4000)" key
 	refuses 78 "^redlock: cacert '/\\\\e\[31m': No such file" acquire --cacert $'/\e[31m' key
 	no_row_failed
@@ -620,7 +684,7 @@ locks() {
 
 @test "options of TLS are refused without a rediss:// server, without their other half, or against each other" {
 	local option
-	for option in "--cacert $CERTS/ca.pem" "--cert $CERTS/client.pem --key-file $CERTS/client.key" '--sni name' --insecure; do
+	for option in "--cacert $CERTS/ca.pem" "--crl $CERTS/ca.crl" "--cert $CERTS/client.pem --key-file $CERTS/client.key" '--sni name' --insecure; do
 		# shellcheck disable=SC2086 # words
 		for command in "${each_command[@]}"; do
 			read -ra words <<<"$command"
@@ -636,7 +700,8 @@ locks() {
 	for option in '' . .example.com % '*.example.com' 'a b' "$(repeat a 254)"; do
 		refuses 64 "^redlock: acquire: --sni '.*' is not the name or the address of a host$" acquire -S rediss://h --sni "$option" key
 	done
-	for option in cacert cert key-file sni; do
+	refuses 64 '^redlock: --insecure trusts everybody: it cannot go with --crl$' acquire -S rediss://h --insecure --crl a key
+	for option in cacert crl cert key-file sni; do
 		[[ $option == sni ]] || refuses 64 "^redlock: acquire: --$option '' is not a text$" acquire -S rediss://h "--$option=" key
 		refuses 64 "--$option needs a value" acquire --"$option"
 		refuses 64 "--$option is given twice" acquire -S rediss://h "--$option" a "--$option" b key
@@ -1013,7 +1078,7 @@ program() {
 # bats test_tags=native
 @test "a module of another version, or that is none, is refused" {
 	program "$TMP/bin"
-	sed 's/\(redlock_tls\)/\1/; s/0\.1\.0 (1)/0.0.9 (7)/' "$MODULE" >"$TMP/bin/redlock-tls.so"
+	sed 's/\(redlock_tls\)/\1/; s/0\.1\.0 (2)/0.0.9 (7)/' "$MODULE" >"$TMP/bin/redlock-tls.so"
 	cmp -s "$MODULE" "$TMP/bin/redlock-tls.so" && false
 	refuses 78 "^redlock: $TMP/bin/redlock-tls.so is of redlock 0.0.9 \(7\), and this is [0-9.]+ \([0-9]+\): install" \
 		acquire -S rediss://127.0.0.1:1 key
