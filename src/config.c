@@ -91,10 +91,18 @@ static int add_server(struct settings *settings, char *text,
 		return -1;
 	settings->server_count++;
 	for (size_t i = 0; i + 1 < settings->server_count; i++) {
-		if (strcmp(settings->servers[i].name, url->name) != 0)
+		const struct url *other = &settings->servers[i];
+
+		if (!url_is_same(other, url))
 			continue;
-		error_set(error, EXIT_USAGE, "server '%s' is named twice",
-			  url->name);
+		if (strcmp(other->name, url->name) == 0)
+			error_set(error, EXIT_CONFIG,
+				  "server '%s' is named twice", url->name);
+		else
+			error_set(error, EXIT_CONFIG,
+				  "%s and %s are one server: name each only "
+				  "once",
+				  other->name, url->name);
 		return -1;
 	}
 	return 0;

@@ -32,6 +32,59 @@ void url_release(struct url *url)
 	*url = (struct url){0};
 }
 
+/* The next step of a path: "a/" from "//./a/b"; NULL at its end. */
+static const char *next_step(const char *path, size_t *length)
+{
+	do {
+		path += strspn(path, "/");
+		*length = strcspn(path, "/");
+		if (*length != 1 || *path != '.')
+			return *length > 0 ? path : NULL;
+		path++;
+	} while (true);
+}
+
+static bool is_same_path(const char *one, const char *other)
+{
+	size_t length, other_length;
+
+	do {
+		one = next_step(one, &length);
+		other = next_step(other, &other_length);
+		if (one == NULL || other == NULL)
+			return one == other;
+		if (length != other_length || memcmp(one, other, length) != 0)
+			return false;
+		one += length;
+		other += length;
+	} while (true);
+}
+
+/* A name may end with a dot: it is complete then. */
+static bool is_same_host(const char *one, const char *other)
+{
+	size_t length = strlen(one), other_length = strlen(other);
+
+	length -= length > 1 && one[length - 1] == '.';
+	other_length -= other_length > 1 && other[other_length - 1] == '.';
+	return length == other_length && strncasecmp(one, other, length) == 0;
+}
+
+bool url_is_same(const struct url *one, const struct url *other)
+{
+	if (one->kind != other->kind)
+		return false;
+	switch (one->kind) {
+	case URL_TCP:
+		return one->port == other->port &&
+		       is_same_host(one->host, other->host);
+	case URL_UNIX:
+		return is_same_path(one->path, other->path);
+	default:
+		return strcmp(one->name, other->name) == 0;
+	}
+}
+
 struct url url_copy(const struct url *url)
 {
 	struct url copy = *url;

@@ -50,6 +50,10 @@ int url_parse(struct url *url, const char *text, struct error *error);
  * those between hosts, behind which no URL begins. */
 char *url_separate(char **list);
 
+/* Whether their text says that they are one server: another case of a host's
+ * letters, another database or a '/' more makes no other. */
+bool url_is_same(const struct url *one, const struct url *other);
+
 /* A copy of its own; without memory the process ends. */
 struct url url_copy(const struct url *url);
 

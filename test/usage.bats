@@ -537,9 +537,15 @@ bad_urls=(
 @test "a server that is named twice is refused, however it is written" {
 	local row words
 	while read -ra words; do
-		refuses 64 "$(literal "${words[0]}")" acquire "${words[@]:1}" key
+		refuses 78 "$(literal "${words[0]}")" acquire "${words[@]:1}" key
 	done <<-'ROWS'
 		unix:///a -S unix:///a -S unix:///a
+		unix:///a/b -S unix:///a/b,unix://///a/./b
+		unix:///a?db=1 -S unix:///a,unix:///a?db=1
+		redis://h:6379/1 -S redis://h:6379/2,redis://h/1
+		redis://HOST:6379 -S redis://host,redis://HOST
+		redis://host.:6379 -S redis://host,redis://host.
+		rediss://host:6379 -S redis://host,rediss://host
 		unix:///a -S unix:///a,unix:///b,unix:///a
 		redis://host:6379 -S redis://host -S redis://host:6379
 		redis://host:6379 -S redis://host,redis://host/
