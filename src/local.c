@@ -5,6 +5,7 @@
 #include <libutil.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,17 @@ static int find_paths(struct paths *paths, struct error *error)
 	return 0;
 }
 
+/* Its user's alone, and so it was of one that was here before. */
+static void make_log(void)
+{
+	int log = open("redis.log", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		       0600);
+
+	if (log >= 0)
+		(void)!fchmod(log, 0600);
+	umask(0077);
+}
+
 /* In the server's process. What the user passed on to us is not for it: it has
  * the pipe for a failure, which exec closes, and one that it keeps. */
 static void exec_server(const struct paths *paths, int failure, int life)
@@ -45,6 +57,7 @@ static void exec_server(const struct paths *paths, int failure, int life)
 	    dup2(life, 4) >= 0 && dup3(failure, 3, O_CLOEXEC) >= 0 &&
 	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
 		closefrom(5);
+		make_log();
 		execlp("redis-server", "redis-server", "--port", "0",
 		       "--unixsocket", paths->socket, "--unixsocketperm", "700",
 		       "--save", "", "--appendonly", "no", "--daemonize", "no",

@@ -8,7 +8,8 @@
  * Starting: whoever finds nobody listening takes an exclusive lock on a file
  * beside the socket (flopen(3)), looks again, and only then starts the server;
  * of any number of racing processes exactly one does. The server keeps nothing
- * on disk, listens on no port, and is in a session of its own.
+ * on disk, listens on no port, and is in a session of its own. What it logs, such
+ * as the names of its clients, is for its user only, whatever the umask.
  */
 #ifndef LOCAL_H
 #define LOCAL_H

@@ -31,6 +31,8 @@ static int find(char path[URL_PATH_SIZE], struct error *error)
 	    (size != strlen(login) || memcmp(runtime, login, size) != 0) &&
 	    is_own_directory(runtime))
 		length = snprintf(path, URL_PATH_SIZE, "%s/redlock", runtime);
+	else if (uid == 0)
+		length = snprintf(path, URL_PATH_SIZE, "/run/redlock");
 	else
 		length = snprintf(path, URL_PATH_SIZE, "/tmp/redlock-%u", uid);
 	if (length + (int)sizeof("/redis.sock") > URL_PATH_SIZE) {
@@ -41,6 +43,18 @@ static int find(char path[URL_PATH_SIZE], struct error *error)
 		return -1;
 	}
 	return 0;
+}
+
+/* Whether others may put something else in its place. */
+static bool may_be_replaced(const char *path)
+{
+	char above[URL_PATH_SIZE];
+	struct stat found;
+
+	snprintf(above, sizeof(above), "%.*s", (int)(strrchr(path, '/') - path),
+		 path);
+	return stat(above, &found) < 0 ||
+	       ((found.st_mode & S_IWOTH) && !(found.st_mode & S_ISVTX));
 }
 
 int runtime_directory(char path[URL_PATH_SIZE], struct error *error)
@@ -64,6 +78,9 @@ int runtime_directory(char path[URL_PATH_SIZE], struct error *error)
 		wrong = "belongs to somebody else";
 	else if ((found.st_mode & 0077) != 0)
 		wrong = "can be entered by others (want mode 0700)";
+	else if (may_be_replaced(path))
+		wrong = "can be replaced by others (want a sticky directory "
+			"above)";
 	else
 		return 0;
 	error_set(error, EXIT_CONFIG,

@@ -227,6 +227,53 @@ somebody() {
 
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
+@test "without XDG_RUNTIME_DIR root's is in /run/redlock, where nobody can take its name, and another user's is another" {
+	somebody
+	unshare -m mount -t tmpfs none /run || skip "a /run of its own can't be made here"
+	unset XDG_RUNTIME_DIR
+	cd /
+	run --separate-stderr timeout -k 1 40 unshare -m sh -c '
+		program=$1 key=$2
+		shift 2
+		mount -t tmpfs -o mode=755 none /run || exit 99
+		! "$@" mkdir /run/redlock 2>/dev/null || exit 98
+		"$program" acquire -S local: "$key" || exit 97
+		stat -c "%a %u" /run/redlock
+		"$program" acquire -n -S local: "$key" && exit 96
+		# root has it, and somebody gets one of a server of their own
+		"$@" "$program" acquire -n -S local: "$key" || exit 95
+		"$@" ls /run/redlock 2>/dev/null && exit 94
+		redis-cli -s /run/redlock/redis.sock shutdown nosave
+		exit 0' - "$SET/program" "$KEY" "${as_somebody[@]}"
+	[[ $status == 0 && ${#lines[@]} == 3 && ${lines[1]} == '700 0' ]]
+	[[ -S $OTHER_HOME/redis.sock ]]
+}
+
+@test "its log is for its user only, whatever the umask, and so is one that was there" {
+	umask 000
+	redlock run -S local: "$KEY" true
+	expect 0
+	[[ -s $HOME_DIR/redis.log && $(stat -c %a "$HOME_DIR/redis.log") == 600 ]]
+	local server
+	server=$(servers_in "$SET")
+	kill -KILL "$server"
+	wait_until "is_over $server"
+	chmod 644 "$HOME_DIR/redis.log"
+	redlock run -S local: "$KEY" true
+	expect 0
+	[[ $(stat -c %a "$HOME_DIR/redis.log") == 600 ]]
+}
+
+@test "a directory that others can replace is refused" {
+	chmod 777 "$SET"
+	refused_home
+	chmod 1777 "$SET"
+	redlock run -S local: "$KEY" true
+	expect 0
+}
+
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
 @test "cron, a login and a foreign XDG_RUNTIME_DIR all meet at the same server" {
 	somebody
 	cd /
