@@ -9,8 +9,7 @@
 #include "suggest.h"
 
 #define OPTIONS_MAX 64
-#define QUOTED_LONGEST 64 /* bytes of an argument in an error */
-#define NAME_LONGEST 40   /* of an option, for a suggestion */
+#define NAME_LONGEST 40 /* of an option, for a suggestion */
 
 struct reader {
 	struct settings *settings;
@@ -19,21 +18,12 @@ struct reader {
 	struct error *error;
 };
 
-static const char *shorten(const char *text, char shown[QUOTED_LONGEST + 4])
-{
-	size_t length = strnlen(text, QUOTED_LONGEST + 1);
-
-	snprintf(shown, QUOTED_LONGEST + 4, "%.*s%s", QUOTED_LONGEST, text,
-		 length > QUOTED_LONGEST ? "..." : "");
-	return shown;
-}
-
 static int refuse(struct reader *reader, const char *format,
 		  const char *argument)
 {
-	char shown[QUOTED_LONGEST + 4], text[512];
+	char shown[URL_QUOTED], text[URL_QUOTED + 200];
 
-	shorten(argument, shown);
+	url_quote_any(argument, shown);
 	snprintf(text, sizeof(text), format, shown); /* NOLINT: ours */
 	error_set(reader->error, EXIT_USAGE, "%s: %s: see redlock %s --help",
 		  reader->command->name, text, reader->command->name);
@@ -43,7 +33,7 @@ static int refuse(struct reader *reader, const char *format,
 static int set(struct reader *reader, const struct option *option, char *value,
 	       const char *as_given)
 {
-	char shown[QUOTED_LONGEST + 4], text[192];
+	char shown[URL_QUOTED], text[192];
 	const char *wanted;
 
 	if ((reader->settings->given & options_bit(option)) &&
@@ -60,7 +50,8 @@ static int set(struct reader *reader, const struct option *option, char *value,
 	else
 		error_set(reader->error, EXIT_USAGE, "%s: %s '%s' is not %s",
 			  reader->command->name, as_given,
-			  shorten(value != NULL ? value : "", shown), wanted);
+			  url_quote_any(value != NULL ? value : "", shown),
+			  wanted);
 	return -1;
 }
 

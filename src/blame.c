@@ -2,11 +2,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "discovery.h"
 #include "duration.h"
 
 #define SHOWN_LONGEST 160 /* bytes of a server's error text */
+#define REPEATED ", with args beginning with:"
 
 int blame(struct server *server, int code, bool passing, const char *format,
 	  ...)
@@ -29,10 +31,37 @@ int blame(struct server *server, int code, bool passing, const char *format,
 	return -1;
 }
 
+/* A server may repeat what it was asked, so that a login comes back where AUTH
+ * is no command, or to somebody who means no good. */
+static void copy_shown(char shown[SHOWN_LONGEST + 1], const char *text,
+		       const char *secret)
+{
+	static const char hidden[] = "***";
+	size_t length = secret != NULL ? strlen(secret) : 0, used = 0;
+	const char *end = strstr(text, REPEATED);
+
+	if (end == NULL)
+		end = text + strlen(text);
+	while (text < end && used < SHOWN_LONGEST) {
+		if (length == 0 || strncmp(text, secret, length) != 0) {
+			shown[used++] = *text++;
+			continue;
+		}
+		text += length;
+		for (size_t i = 0; hidden[i] != '\0' && used < SHOWN_LONGEST;
+		     i++)
+			shown[used++] = hidden[i];
+	}
+	shown[used] = '\0';
+}
+
 int blame_refusal(struct server *server, struct refusal refusal)
 {
-	blame(server, refusal.code, refusal.passing, "%.*s", SHOWN_LONGEST,
-	      refusal.text[0] != '\0' ? refusal.text : "an empty error");
+	char shown[SHOWN_LONGEST + 1];
+
+	copy_shown(shown, refusal.text, server->url.password);
+	blame(server, refusal.code, refusal.passing, "%s",
+	      shown[0] != '\0' ? shown : "an empty error");
 	server->why_spoken = true;
 	return -1;
 }

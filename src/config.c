@@ -118,6 +118,9 @@ int config_add_servers(struct settings *settings, char *list,
 	memcpy(copy, list, length + 1);
 	while (result == 0 && (text = url_separate(&rest)) != NULL)
 		result = add_server(settings, text, error);
+	/* a secret may be anywhere in what is no URL */
+	if (result < 0)
+		memset(list, '*', length);
 	url_hide_secret(list);
 	explicit_bzero(copy, length);
 	free(copy);

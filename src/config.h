@@ -72,8 +72,8 @@ void config_init(struct settings *settings);
  * may be overwritten (title.h). A failed allocation ends the process. */
 char *config_keep(struct settings *settings, const char *text);
 
-/* Adds the servers of a list with commas; URLs that carry a password are made
- * unreadable in list itself, which may be what ps(1) shows. */
+/* Adds the servers of a list with commas; URLs that carry a password, or are none,
+ * are made unreadable in list itself, which may be what ps(1) shows. */
 int config_add_servers(struct settings *settings, char *list,
 		       struct error *error);
 

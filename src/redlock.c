@@ -101,6 +101,7 @@ static int refuse_command(const char *name)
 {
 	const char *names[sizeof(commands) / sizeof(commands[0])];
 	const char *nearest;
+	char shown[URL_QUOTED];
 	size_t count = 0;
 
 	for (const struct command *each = commands; each->name; each++)
@@ -111,13 +112,15 @@ static int refuse_command(const char *name)
 		log_error("unknown command '%s': did you mean %s?", name,
 			  nearest);
 	else
-		log_error("unknown command '%.64s': see redlock help", name);
+		log_error("unknown command '%s': see redlock help",
+			  url_quote_any(name, shown));
 	return EXIT_USAGE;
 }
 
 static int help(char **argv)
 {
 	const struct command *command;
+	char shown[URL_QUOTED];
 
 	if (argv[0] == NULL)
 		return print_help();
@@ -126,7 +129,8 @@ static int help(char **argv)
 		return refuse_command(argv[0]);
 	if (argv[1] == NULL)
 		return print_command_help(command);
-	log_error("help: one argument too many: '%.64s'", argv[1]);
+	log_error("help: one argument too many: '%s'",
+		  url_quote_any(argv[1], shown));
 	return EXIT_USAGE;
 }
 

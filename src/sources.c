@@ -15,7 +15,6 @@
 
 #define SYSTEM_FILE "/etc/redlock.conf"
 #define NAMES_MAX 64
-#define QUOTED_LONGEST 64 /* bytes of a value in an error */
 
 struct reader {
 	struct settings *settings;
@@ -134,6 +133,7 @@ static int read_value(struct source *source, const struct option *option,
 	struct reader *reader = source->reader;
 	struct settings *target = target_of(source, option);
 	bool no = option->takes != TAKES_VALUE && strcmp(value, "no") == 0;
+	char shown[URL_QUOTED];
 	const char *wanted;
 	size_t known;
 
@@ -160,8 +160,8 @@ static int read_value(struct source *source, const struct option *option,
 	if (*wanted == '\0')
 		*reader->error = target->error;
 	else
-		error_set(reader->error, EXIT_CONFIG, "%s '%.*s' is not %s",
-			  option->name, QUOTED_LONGEST, value, wanted);
+		error_set(reader->error, EXIT_CONFIG, "%s '%s' is not %s",
+			  option->name, url_quote_any(value, shown), wanted);
 	return -1;
 }
 
@@ -267,6 +267,7 @@ static int refuse_set(struct reader *reader)
 {
 	const char *names[CONFIG_FILES * CONFFILE_SECTIONS], *nearest;
 	const char *set = reader->settings->set;
+	char shown[URL_QUOTED];
 	size_t count = 0;
 
 	for (size_t i = 0; i < reader->file_count; i++)
@@ -274,8 +275,8 @@ static int refuse_set(struct reader *reader)
 			names[count++] = reader->files[i].sections[n];
 	nearest = suggest_nearest(set, names, count);
 	error_set(reader->error, EXIT_CONFIG,
-		  "--set '%.*s': no configuration file has this section",
-		  QUOTED_LONGEST, set);
+		  "--set '%s': no configuration file has this section",
+		  url_quote_any(set, shown));
 	for (size_t i = 0; i < reader->file_count; i++)
 		error_append(reader->error, "%s%s", i == 0 ? ": " : ", ",
 			     reader->files[i].path);

@@ -13,7 +13,14 @@
 #define SENTINEL_PORT 26379
 #define SENTINEL "redis+sentinel://"
 #define CLUSTER "redis+cluster://"
-#define QUOTED_LONGEST 200
+#define HOST_LONGEST 253
+#define QUOTED_LONGEST 64 /* bytes of what is no URL in an error */
+#define DIGITS "0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define LOGIN_IN_QUERY                                                      \
+	"a login stands before the host or the path, as in "                \
+	"redis://user:password@host, or the password in REDLOCK_PASSWORD; " \
+	"never after '?'"
 
 void url_release(struct url *url)
 {
@@ -121,41 +128,101 @@ void url_hide_secret(char *text)
 	memset(start + shown + rest, '\0', login - shown);
 }
 
-/* Whether what stands behind a ':' could be a port, and so be shown. */
-static bool is_port(const char *text)
+static bool is_scheme(const char *text, size_t length)
 {
-	size_t digits = strspn(text, "0123456789");
+	static const char *const schemes[] = {
+		"redis",          "rediss",        "unix",
+		"redis+sentinel", "redis+cluster", "local",
+	};
 
-	return digits > 0 && digits <= 6 &&
-	       (text[digits] == '\0' || text[digits] == '/');
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (strlen(schemes[i]) == length &&
+		    strncmp(schemes[i], text, length) == 0)
+			return true;
+	return false;
 }
 
-/* A URL without '@' may still hold a password: its host was forgotten. */
-static void hide_misplaced_secret(char *text)
+/* "redis://", or of what goes on otherwise "redis:". */
+static size_t scheme_length(const char *text)
 {
-	char *start = strstr(text, "://");
-	char *secret = start != NULL ? strchr(start + 3, ':') : NULL;
-	size_t length;
+	size_t length = strspn(text, LETTERS "+");
 
-	if (secret == NULL || strpbrk(text, "@[") != NULL ||
-	    is_port(secret + 1) || strncmp(text, "unix:", 5) == 0)
-		return;
-	length = strlen(++secret);
-	memset(secret, '*', length);
-	if (length > 3)
-		secret[3] = '\0';
+	if (strncmp(text + length, "://", 3) == 0)
+		return length + 3;
+	return text[length] == ':' && is_scheme(text, length) ? length + 1 : 0;
+}
+
+/* The length of the host at text, in its brackets; 0 if it is none. */
+static size_t host_length(const char *text)
+{
+	bool v6 = *text == '[';
+	size_t length = strcspn(text, v6 ? "]" : ":/?#,");
+
+	if (length > HOST_LONGEST ||
+	    strspn(text, v6 ? LETTERS DIGITS "[:.%_-" : LETTERS DIGITS "._-") <
+		    length)
+		return 0;
+	if (v6)
+		length = text[length] == ']' ? length + 1 : 0;
+	return length;
+}
+
+/* The host in what is behind a scheme; NULL if an '@' may be within a secret. */
+static const char *find_host(const char *text)
+{
+	const char *at = strrchr(text, '@');
+
+	if (at == NULL)
+		return text;
+	return text + strcspn(text, "/?#") < at ? NULL : at + 1;
+}
+
+static size_t path_length(const char *text)
+{
+	size_t length = strcspn(text, "?");
+
+	return *text != '/' || length > HOST_LONGEST ||
+			       strspn(text, LETTERS DIGITS "/._-+~") < length
+		       ? 0
+		       : length;
+}
+
+const char *url_quote(const char *text, char shown[URL_QUOTED])
+{
+	size_t scheme = scheme_length(text), length = 0;
+	const char *host = text + scheme;
+
+	if (scheme > HOST_LONGEST)
+		scheme = 0;
+	if (strncmp(text, "unix://", 7) == 0)
+		length = path_length(host);
+	else if (strncmp(text, "local:", 6) != 0 && scheme > 0 &&
+		 text[scheme - 1] == '/' && find_host(host) != NULL)
+		length = host_length(host = find_host(host));
+	snprintf(shown, URL_QUOTED, "%.*s%.*s%s", (int)scheme, text,
+		 (int)length, host,
+		 host == text + scheme && host[length] == '\0' ? "" : "...");
+	return shown;
+}
+
+const char *url_quote_any(const char *text, char shown[URL_QUOTED])
+{
+	if (strstr(text, "://") != NULL)
+		return url_quote(text, shown);
+	snprintf(shown, URL_QUOTED, "%.*s%s", QUOTED_LONGEST, text,
+		 strlen(text) > QUOTED_LONGEST ? "..." : "");
+	return shown;
 }
 
 static int refuse(struct error *error, const char *text, const char *why)
 {
-	char *shown = heap_copy(text);
+	char shown[URL_QUOTED];
 
-	url_hide_secret(shown);
-	hide_misplaced_secret(shown);
-	error_set(error, EXIT_USAGE, "server '%.*s%s': %s", QUOTED_LONGEST,
-		  shown, strlen(shown) > QUOTED_LONGEST ? "..." : "", why);
-	explicit_bzero(shown, strlen(shown));
-	free(shown);
+	if (scheme_length(text) > 0)
+		error_set(error, EXIT_USAGE, "server '%s': %s",
+			  url_quote(text, shown), why);
+	else
+		error_set(error, EXIT_USAGE, "server: %s", why);
 	return -1;
 }
 
@@ -201,6 +268,9 @@ static const char *parse_login(struct url *url, char **rest)
 	password = strchr(user, ':');
 	if (password != NULL)
 		*password++ = '\0';
+	if (strpbrk(user, "/?#") != NULL)
+		return "a user cannot contain '/', '?' and '#' but as %2F, %3F "
+		       "and %23";
 	if (percent_decode(user) < 0 ||
 	    (password != NULL && percent_decode(password) < 0))
 		return "a broken percent-escape in the login";
@@ -260,6 +330,10 @@ static const char *parse_unix(struct url *url, char *rest)
 		*query++ = '\0';
 	if (*rest != '/')
 		return "a socket's path starts with '/': unix:///run/redis.sock";
+	if (strchr(rest, ':') != NULL &&
+	    strstr(strchr(rest, ':'), "@/") != NULL)
+		return "a login stands before the path: "
+		       "unix://user:password@/path";
 	if (strlen(rest) >= URL_PATH_SIZE)
 		return "a socket's path can have 107 bytes at most";
 	url->path = heap_copy(rest);
@@ -396,7 +470,7 @@ static const char *parse_copy(struct url *url, char *copy)
 		url->kind = URL_LOCAL;
 		return NULL;
 	}
-	return "a server is redis://host:port, rediss://host:port (TLS), "
+	return "a URL is redis://host:port, rediss://host:port (TLS), "
 	       "unix:///path, " SENTINEL "host:port/name, " CLUSTER
 	       "host:port or local:";
 }
@@ -430,6 +504,16 @@ char *url_separate(char **list)
 	return first;
 }
 
+/* As other programs have it: where it stands, it would be taken for a path, or
+ * what is before an '@' in it for a login. */
+static bool has_login_in_query(const char *text)
+{
+	const char *query = strchr(text, '?');
+
+	return query != NULL && (strstr(query, "password=") != NULL ||
+				 strstr(query, "username=") != NULL);
+}
+
 int url_parse(struct url *url, const char *text, struct error *error)
 {
 	const char *wrong;
@@ -439,6 +523,8 @@ int url_parse(struct url *url, const char *text, struct error *error)
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
 			return refuse(error, text, "blanks cannot be in a URL");
+	if (has_login_in_query(text))
+		return refuse(error, text, LOGIN_IN_QUERY);
 	copy = heap_copy(text);
 	wrong = parse_copy(url, copy);
 	explicit_bzero(copy, strlen(text));

@@ -9,7 +9,9 @@
  *	local:
  *
  * Works on a copy and hands over only a whole result. User and password may be
- * percent-encoded (RFC 3986); errors and url->name never show them.
+ * percent-encoded (RFC 3986); errors and url->name never show them. Where text is
+ * no such URL it is not known what of it is a password: errors quote the scheme
+ * and the host at most (url_quote).
  */
 #ifndef URL_H
 #define URL_H
@@ -21,6 +23,8 @@
 #include "error.h"
 
 #define URL_PATH_SIZE 108 /* of a Unix socket's path, with the NUL */
+
+#define URL_QUOTED 520 /* bytes that url_quote needs */
 
 #define SEEDS_MAX 8 /* hosts that know where the server is */
 
@@ -59,6 +63,14 @@ struct url url_copy(const struct url *url);
 
 /* Frees what url holds; secrets are overwritten first. */
 void url_release(struct url *url);
+
+/* What an error may quote of text, a URL, well-formed or not: its scheme and its
+ * host, or a socket's path, and nothing that could be part of a login. */
+const char *url_quote(const char *text, char shown[URL_QUOTED]);
+
+/* The same of any text, which may be a URL in the wrong place: of others, the
+ * first 64 bytes. */
+const char *url_quote_any(const char *text, char shown[URL_QUOTED]);
 
 /* Makes the secrets in text (a URL, well-formed or not) unreadable, in place. */
 void url_hide_secret(char *text);

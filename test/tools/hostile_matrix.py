@@ -640,6 +640,7 @@ def shown():
                       ["acquire", "--format", "json", KEY]):
         yield Case("escapes in JSON: " + arguments[0], arguments, [dict(plan)],
                    0, prints=".*", check=is_clean_json)
+    yield from repeated()
     for name, why in (("an error", says(b"-" + ESCAPES.replace(
             "\n", "").replace("\r", "").encode("latin-1") + b"\r\n")),
                       ("rubbish", says(ESCAPES.encode("latin-1")))):
@@ -650,6 +651,40 @@ def shown():
         yield Case("escapes, verbose: " + name,
                    ["acquire", "-v", "-n", KEY],
                    [{"treatments": {"acquire": why}}], 69, lines=9)
+
+
+def is_secret(case):
+    for text in (case.out, case.err):
+        if b"hunter2" in text:
+            yield "a password is shown"
+
+
+def repeated():
+    """What a server was told comes back from it."""
+    long = "x" * 150
+    for name, said in (
+            ("hunter2", b"-ERR hunter2\r\n"),
+            ("hunter2", b"-WRONGPASS hunter2hunter2 hunter2 is wrong\r\n"),
+            ("hunter2", b"-ERR unknown command 'AUTH', with args beginning "
+                        b"with: 'hunter2' \r\n"),
+            ("hunter2", b"-NOPERM " + b"y" * 150 + b"hunter2\r\n"),
+            (long + "hunter2" + long,
+             b"-ERR unknown command `AUTH`, with args beginning with: `"
+             + long.encode() + b"hunter\r\n"),
+            ("hunter2", b"hunter2\r\n")):
+        for stage, arguments in (("login", ["acquire", "-v", "-n", KEY]),
+                                 ("acquire", ["acquire", "-v", "-n", KEY]),
+                                 ("inspect", ["status", "-v", KEY]),
+                                 ("login", ["doctor", "-v", KEY]),
+                                 ("queue", ["doctor", "--format", "json", KEY]),
+                                 ("subscribe", ["acquire", "-v", "-w", "100ms",
+                                                KEY])):
+            yield Case("repeated at %s, %s: %r" % (arguments[0], stage, said[:60]),
+                       arguments, [{"treatments": {stage: said},
+                                    "busy": stage == "subscribe"}],
+                       (64, 69, 75, 77), lines=99, prints=".*",
+                       check=is_secret,
+                       environment={"REDLOCK_PASSWORD": name})
 
 
 # --- among others -------------------------------------------------------------

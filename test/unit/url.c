@@ -284,6 +284,200 @@ static void test_bad(void)
 		check_bad(bad[i]);
 }
 
+/* Whatever shape it has: a password is in no error, and in no name. */
+static void test_secrets(void)
+{
+	static const char *const texts[] = {
+		"hunter2",
+		":hunter2",
+		"@hunter2@",
+		"bob:hunter2",
+		"bob:hunter2@h",
+		"h:6379:hunter2",
+		"h:6379?password=hunter2",
+		"hunter2@h:6379",
+		"//:hunter2@h",
+		"redis:hunter2",
+		"redis:hunter2@h",
+		"redis:/hunter2@h",
+		"redis:/:hunter2@h",
+		"redis:bob:hunter2@h",
+		"redis://:hunter2",
+		"redis://:hunter2@",
+		"redis://:hunter2@h",
+		"redis://hunter2@h",
+		"redis://bob:hunter2",
+		"redis://bob:hunter2/0",
+		"redis://bob:hunter2:6379",
+		"redis://bob:hunter2@",
+		"redis://bob:hunter2@:7",
+		"redis://bob:hunter2@/1",
+		"redis://bob:hunter2@h:0",
+		"redis://bob:hunter2@h:x",
+		"redis://bob:hunter2@h:99999",
+		"redis://bob:hunter2@h/x",
+		"redis://bob:hunter2@h/1/2",
+		"redis://bob:hunter2@[::1",
+		"redis://bob:hunter2@[::1]x",
+		"redis://bob:hunter2@@h:0",
+		"redis://bob:a@hunter2@h:0",
+		"redis://bob:a/hunter2@h:0",
+		"redis://bob:a?hunter2@h:0",
+		"redis://bob:a#hunter2@h:0",
+		"redis://bob:hunter2 @h",
+		"redis://bob: hunter2@h",
+		"redis://bob:\thunter2@h",
+		"redis://bob:hunter2\n@h",
+		"redis://bob:hunter2%@h",
+		"redis://bob:hunter2%zz@h",
+		"redis://bob:hunter2%00@h",
+		"redis://%zz:hunter2@h",
+		"redis://h:hunter2",
+		"redis://h:6379:hunter2",
+		"redis://h:6379hunter2",
+		"redis://h/hunter2",
+		"redis://h/0/hunter2",
+		"redis://h/0 hunter2",
+		"redis://h hunter2",
+		"redis://h;hunter2",
+		"redis://h#hunter2",
+		"redis://h?hunter2",
+		"redis://h?password=hunter2",
+		"redis://h/?password=hunter2",
+		"redis://h/0?password=hunter2",
+		"redis://h:6379/0?password=hunter2",
+		"redis://h/0?db=1&password=hunter2",
+		"redis://h/0?username=bob&password=hunter2",
+		"redis://h/0?password=a@hunter2",
+		"redis://h:6379/0?password=a@hunter2",
+		"redis://h/0?password=hunter2@b",
+		"redis://h/0@hunter2",
+		"redis://[::1]:hunter2",
+		"redis://[::1]hunter2",
+		"redis://[:hunter2",
+		"redis:///:hunter2@h",
+		"redis:///hunter2",
+		"REDIS://bob:hunter2@h",
+		"rediss:bob:hunter2@h",
+		"rediss://bob:hunter2",
+		"rediss://bob:hunter2@h:0",
+		"rediss://h?password=hunter2",
+		"rediss://h:6379/0?password=hunter2",
+		"http://bob:hunter2@h",
+		"foo://bob:hunter2@h/hunter2",
+		"unix:hunter2",
+		"unix:/s?password=hunter2",
+		"unix://hunter2/s",
+		"unix://:hunter2/s",
+		"unix://bob:hunter2/s",
+		"unix://:hunter2@s",
+		"unix://:hunter2@",
+		"unix://:hunter2@/s",
+		"unix://:hunter2@/s?db=x",
+		"unix://:hunter2%zz@/s",
+		"unix:///:hunter2@/s",
+		"unix:///bob:hunter2@/s",
+		"unix:///s:hunter2@/s?db=1",
+		"unix:///s?hunter2",
+		"unix:///s?password=hunter2",
+		"unix:///s?db=0&password=hunter2",
+		"unix:///s?password=hunter2&db=0",
+		"unix:///s?username=bob&password=hunter2",
+		"unix:///s hunter2",
+		"local:hunter2",
+		"local://:hunter2@h",
+		"local://hunter2",
+		"local:?password=hunter2",
+		"redis+sentinel://bob:hunter2@h",
+		"redis+sentinel://bob:hunter2@/m",
+		"redis+sentinel://bob:hunter2@h,/m",
+		"redis+sentinel://bob:hunter2@h,h/m",
+		"redis+sentinel://bob:hunter2@h:0/m",
+		"redis+sentinel://bob:hunter2@h/m:x",
+		"redis+sentinel://bob:hunter2@h/m/x",
+		"redis+sentinel://bob:hunter2@h/m",
+		"redis+sentinel://bob:hunter2,h/m",
+		"redis+sentinel://h,bob:hunter2/m",
+		"redis+sentinel://h,bob:hunter2@/m",
+		"redis+sentinel://h:hunter2/m",
+		"redis+sentinel://h/m?password=hunter2",
+		"redis+sentinel://h/m/0?password=hunter2",
+		"redis+sentinel://h/m/hunter2",
+		"redis+cluster://:hunter2",
+		"redis+cluster://bob:hunter2@h",
+		"redis+cluster://bob:hunter2@h:0",
+		"redis+cluster://bob:hunter2@h,h",
+		"redis+cluster://bob:hunter2@h/1",
+		"redis+cluster://h,bob:hunter2",
+		"redis+cluster://h,bob:hunter2@",
+		"redis+cluster://h/hunter2",
+		"redis+cluster://h?password=hunter2",
+		"rediss+cluster://bob:hunter2@h:x",
+		"rediss+sentinel://bob:hunter2@h:x/m",
+	};
+
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		char shown[URL_QUOTED], *rest, *list, *text;
+		struct error error = {0};
+		struct url url;
+
+		if (url_parse(&url, texts[i], &error) == 0)
+			CHECK(strstr(url.name, SECRET) == NULL, "%s: %s",
+			      texts[i], url.name);
+		url_release(&url);
+		CHECK(strstr(error.text, SECRET) == NULL, "%s: %s", texts[i],
+		      error.text);
+		url_quote(texts[i], shown);
+		CHECK(strstr(shown, SECRET) == NULL, "%s: %s", texts[i], shown);
+		/* also cut at commas, as a list is */
+		list = rest = strdup(texts[i]);
+		while ((text = url_separate(&rest)) != NULL)
+			CHECK(strstr(url_quote(text, shown), SECRET) == NULL,
+			      "%s: %s", texts[i], shown);
+		free(list);
+	}
+}
+
+static void check_quote(const char *text, const char *wanted)
+{
+	char shown[URL_QUOTED];
+
+	url_quote(text, shown);
+	CHECK(same(shown, wanted), "%s: %s", text, shown);
+}
+
+/* What is quoted says which server is meant. */
+static void test_quote(void)
+{
+	char text[700] = "redis://", cut[700];
+
+	check_quote("redis://", "redis://");
+	check_quote("redis://h", "redis://h");
+	check_quote("redis://a-b.c_d:x/1", "redis://a-b.c_d...");
+	check_quote("redis://bob:p@h:0", "redis://h...");
+	check_quote("redis://bob:p@[::1]:0", "redis://[::1]...");
+	check_quote("redis://[fe80::1%eth0]", "redis://[fe80::1%eth0]");
+	check_quote("redis+sentinel://a,b/m/x", "redis+sentinel://a...");
+	check_quote("unix:///run/a-b.sock?db=x", "unix:///run/a-b.sock...");
+	check_quote("unix:///s", "unix:///s");
+	check_quote("unix://s", "unix://...");
+	check_quote("local:/", "local:...");
+	check_quote("http://h", "http://h");
+	check_quote("h:6379", "...");
+	check_quote("", "");
+	memset(text + 8, 'h', 253);
+	check_quote(text, text);
+	memset(text + 8, 'h', 600);
+	check_quote(text, "redis://...");
+	memset(text, 'x', 600);
+	strcpy(text + 600, "://h");
+	check_quote(text, "...");
+	url_quote_any("acquire", cut);
+	CHECK(same(cut, "acquire"), "%s", cut);
+	url_quote_any("=redis://:hunter2@h", cut);
+	CHECK(same(cut, "..."), "%s", cut);
+}
+
 /* A socket's path is never cut: 107 bytes fit, 108 are refused. */
 static void test_path_length(void)
 {
@@ -355,6 +549,8 @@ int main(void)
 	test_good();
 	test_separate();
 	test_bad();
+	test_secrets();
+	test_quote();
 	test_path_length();
 	test_host_length();
 	test_long_secret();
