@@ -100,9 +100,8 @@ static int make_guard(void *context)
 static int start(struct run *run)
 {
 	struct lock *lock = &run->session.lock;
-	int64_t margin = guard_margin(lock->ttl);
 	int64_t kill_after = run->settings->kill_after;
-	struct guard_times times = guard_plan(lock->valid, margin, kill_after);
+	struct guard_times times = watchdog_plan(lock, kill_after);
 	int cause;
 
 	if (signals_open_all() < 0 || child_set_environment(lock) < 0)
@@ -118,7 +117,7 @@ static int start(struct run *run)
 		      kill_after);
 	log_step("%s: started '%s', pid %ld", run->settings->key,
 		 run->label.data, (long)run->child.pid);
-	watchdog_init(&run->watchdog, lock, &run->guard, margin, kill_after);
+	watchdog_init(&run->watchdog, lock, &run->guard, kill_after);
 	return 0;
 }
 

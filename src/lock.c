@@ -151,6 +151,7 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 			if (lock->vote[i] == VOTE_GONE)
 				heal(lock, i);
 		lock->started = started;
+		lock->lease = lock->ttl;
 		lock->valid = lock_validity(lock, started);
 		lock->renewed = true;
 		return LOCK_OK;

@@ -93,6 +93,7 @@ struct lock {
 	int64_t left;         /* ms of the shortest lease that an extend left */
 	int64_t acquired;     /* when the lock was granted */
 	int64_t started;      /* when the last good round began */
+	int64_t lease;        /* ms from started to valid, with the drift */
 	struct deadline valid;       /* end of validity */
 	struct deadline renew;       /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */

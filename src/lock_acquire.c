@@ -33,6 +33,7 @@ static enum lock_result take(struct hearing *hearing, struct deadline until,
 		return result;
 	lock->started = started;
 	lock->acquired = clock_ms();
+	lock->lease = lock->ttl;
 	lock->valid = lock_validity(lock, started);
 	lock->renew = deadline_at(started + lock->ttl / 3);
 	if (deadline_passed(lock->valid)) {

@@ -8,7 +8,6 @@
 #include "log.h"
 #include "script.h"
 
-#define GRANT_LEASE 10000 /* ms, the longest lease of a message (settle.lua) */
 #define PARTIAL_LONGEST 500 /* ms */
 #define PARTIAL_TIME 5 /* ms, and two round trips, to get the missing votes */
 #define FIRST_RENEWAL 100 /* ms: a command that ends sooner needs none */
@@ -61,8 +60,9 @@ static void tidy(struct queue *queue)
 	}
 }
 
-/* A message's lease is shorter than the ttl: it does for those who renew it, as
- * long as they have the time to begin with. */
+/* A lease that is a message's does for those who renew it, as long as most of it
+ * is left; where it is the whole ttl, as long as they have the time to begin
+ * with. */
 static bool is_enough(const struct queue *queue)
 {
 	const struct lock *lock = queue->lock;
@@ -70,8 +70,8 @@ static bool is_enough(const struct queue *queue)
 
 	if (!queue->requests.by_message)
 		return left > lock->room;
-	return lock->room > 0 && left > lock->room &&
-	       left > (lock->ttl < GRANT_LEASE ? lock->ttl : GRANT_LEASE) / 2;
+	return lock->room > 0 && left > lock->lease / 2 &&
+	       (lock->lease < lock->ttl || left > lock->room);
 }
 
 static enum lock_result win(struct queue *queue, struct error *error)
@@ -88,7 +88,9 @@ static enum lock_result win(struct queue *queue, struct error *error)
 	lock->valid = quorum_validity(queue);
 	lock->started = lock->acquired = clock_ms();
 	lock->renew = deadline_in(FIRST_RENEWAL);
+	lock->lease = requests_first_lease(lock);
 	if (!queue->requests.by_message) {
+		lock->lease = lock->ttl;
 		lock->started =
 			lock->valid.at + lock_drift(lock->ttl) - lock->ttl;
 		lock->renew = deadline_at(lock->started + lock->ttl / 3);

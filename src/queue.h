@@ -16,7 +16,14 @@
  *
  * Why no grant is believed for too long:
  *  - Its validity is counted from when the request was sent that it answers,
- *    not from when it came: the server can only have granted it later.
+ *    not from when it came. The server says how long after that request the
+ *    grant ends, by its own clock and so but for the drift; that the request
+ *    came later than it was sent makes the grant end later, not sooner.
+ *  - It is at most 3 s from now. So long is the lease that a server gives to
+ *    one whose answer it has not had: whoever dies as it is granted KEY, or is
+ *    cut off, keeps the others out no longer. The holder renews it at once
+ *    (lock->renew), and COMMAND is stopped within those 3 s where it cannot
+ *    (watchdog.h). The next in line is told, and asks when they are over.
  *  - A message that answers a request which has had a later answer already is
  *    stale: that grant has been seen or has ended. So is one that comes twice.
  *    (Who only waits until KEY is free holds nothing, and believes it: else the
@@ -30,8 +37,8 @@
  *  - A server that was restarted has no vote before it has said since when it is
  *    up, which is on the connection for requests, and may be behind a message.
  *  - Votes whose time is over do not count. With less than half of the lease
- *    left, or less than lock->room, the lock is confirmed by a round of its own
- *    before anybody relies on it.
+ *    left, or where nobody will renew it (lock->room is 0), the lock is confirmed
+ *    by a round of its own before anybody relies on it.
  *
  * Why no wake-up is lost: the request goes out when the subscription has been
  * confirmed, on that server; a connection that broke is opened again and the

@@ -8,6 +8,7 @@
 #include "message.h"
 #include "script.h"
 
+#define FIRST_LEASE 3000 /* ms, of a grant by message, at most */
 #define HEARTBEAT 5000   /* ms between requests, at most */
 #define ASK_AGAIN 10     /* ms between requests to a server, at least */
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
@@ -27,6 +28,11 @@ static int64_t heartbeat(const struct lock *lock)
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+int64_t requests_first_lease(const struct lock *lock)
+{
+	return least(lock->ttl, FIRST_LEASE);
 }
 
 static void ask(struct requests *requests, size_t i)
@@ -273,14 +279,32 @@ static bool is_current(const struct requests *requests, size_t i,
 	       strcmp(message->hold, lock->hold) == 0;
 }
 
+/*
+ * When it ends. The server says how long after the request came, which was not
+ * before we sent it; and it is no later than a lease from now, whatever the
+ * server's clock has done in between.
+ */
+static struct deadline end_of_grant(const struct requests *requests, size_t i,
+				    const struct message *message)
+{
+	const struct lock *lock = requests->lock;
+	uint64_t n = (uint64_t)message->request;
+	int64_t sent_at = requests->at[i].sent_at[n % REQUESTS_RECENT];
+	int64_t first = requests_first_lease(lock);
+	struct deadline end = deadline_at(sent_at + message->lease -
+					  lock_drift(message->lease));
+
+	if (lock->kind == KIND_NONE)
+		return end;
+	return deadline_earlier(end, deadline_in(first - lock_drift(first)));
+}
+
 static void take_grant(struct requests *requests, size_t i,
 		       const struct message *message)
 {
 	struct standing *at = &requests->at[i];
 	uint64_t n = (uint64_t)message->request;
-	struct deadline valid =
-		deadline_at(at->sent_at[n % REQUESTS_RECENT] + message->lease -
-			    lock_drift(message->lease));
+	struct deadline valid = end_of_grant(requests, i, message);
 
 	if (at->oldest <= n)
 		at->oldest = n + 1;

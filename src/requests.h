@@ -18,6 +18,10 @@
 
 #define REQUESTS_RECENT 4 /* whose time of sending is remembered */
 
+/* ms for which a grant that a message tells is kept for us, before we renew it
+ * (settle.lua). */
+int64_t requests_first_lease(const struct lock *lock);
+
 struct requests {
 	struct lock *lock;
 	struct busy *busy;

@@ -10,10 +10,21 @@
 #include "signals.h"
 #include "title.h"
 
+#define KILL_SHARE 6 /* of a short lease, between SIGTERM and SIGKILL */
+
+struct guard_times watchdog_plan(const struct lock *lock, int64_t kill_after)
+{
+	int64_t most = lock->lease / KILL_SHARE;
+	int64_t between = lock->lease < lock->ttl && most < kill_after
+				  ? most
+				  : kill_after;
+
+	return guard_plan(lock->valid, guard_margin(lock->lease), between);
+}
+
 static struct guard_times plan(const struct watchdog *watchdog)
 {
-	return guard_plan(watchdog->lock->valid, watchdog->margin,
-			  watchdog->kill_after);
+	return watchdog_plan(watchdog->lock, watchdog->kill_after);
 }
 
 /* Says that the lock is lost, and has COMMAND stopped. */
@@ -52,7 +63,7 @@ static void show_lease(const struct lock *lock)
 
 	title_set("%s: held, renewed %s, lease until %s", lock->key.data,
 		  clock_format(from, renewed),
-		  clock_format(until, renewed + lock->ttl));
+		  clock_format(until, renewed + lock->lease));
 }
 
 static void note_renewal(struct watchdog *watchdog)
@@ -108,18 +119,17 @@ static void *run(void *argument)
 			error = latest;
 		quorum_renew_silent(lock->quorum);
 		next = failures++ == 0 ? deadline_in(0)
-				       : deadline_in(lock->ttl / 10);
+				       : deadline_in(lock->lease / 10);
 	}
 	return NULL;
 }
 
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
-		   struct guard *guard, int64_t margin, int64_t kill_after)
+		   struct guard *guard, int64_t kill_after)
 {
 	*watchdog = (struct watchdog){
 		.lock = lock,
 		.guard = guard,
-		.margin = margin,
 		.kill_after = kill_after,
 		.due = quorum_is_idle(lock->quorum) ? lock->renew
 						    : deadline_at(0),

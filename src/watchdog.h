@@ -3,7 +3,7 @@
  *
  * It extends every third of the ttl, on its own schedule however slow the last
  * round was; a failed round is repeated at once on fresh connections, then
- * every tenth of the ttl. Each new validity is told to the guard.
+ * every tenth of the lease. Each new validity is told to the guard.
  *
  * Why the lease is not believed too long: validity counts from the start of a
  * round that a quorum has kept; an answer that arrives when it is time to stop
@@ -33,7 +33,7 @@
 struct watchdog {
 	struct lock *lock;
 	struct guard *guard;
-	int64_t margin, kill_after; /* ms */
+	int64_t kill_after; /* ms */
 	struct deadline due;
 	pthread_t thread;
 	bool running;
@@ -45,8 +45,12 @@ struct watchdog {
 	unsigned renewals;
 };
 
+/* When COMMAND is to be stopped. Under the first, shorter lease of a grant by
+ * message (queue.h) a sixth of that lies between SIGTERM and SIGKILL, at most. */
+struct guard_times watchdog_plan(const struct lock *lock, int64_t kill_after);
+
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
-		   struct guard *guard, int64_t margin, int64_t kill_after);
+		   struct guard *guard, int64_t kill_after);
 
 /* When it has to be started; never, once it runs. */
 struct deadline watchdog_due(const struct watchdog *watchdog);

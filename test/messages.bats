@@ -341,7 +341,7 @@ forge() {
 
 @test "a message that comes when half of its lease is over is confirmed by a round" {
 	late_grant a -v -t 6s
-	wait_until '(($(now_ms) - asked > 3000))'
+	wait_until '(($(now_ms) - asked > 1600))'
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"confirmed by a round"* ]]'
 	run -1 stamped "$TMP/stamps"
@@ -354,7 +354,7 @@ forge() {
 
 @test "a late message is not believed where KEY has passed to another by the time of the round" {
 	late_grant a -v -t 6s -k 100ms --timeout 2500ms
-	wait_until '(($(now_ms) - asked > 4200))'
+	wait_until '(($(now_ms) - asked > 1800))'
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"confirmed by a round"* ]]'
 	touch "$TMP/b.stay"
@@ -384,7 +384,7 @@ forge() {
 	asked=$(now_ms)
 	give_back
 	spawn b "$REDLOCK" run -t 6s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
-	wait_until '(($(now_ms) - asked > 2000))'
+	wait_until '(($(now_ms) - asked > 1000))'
 	proxy_ears 0 pass
 	finish b
 	expect 0
@@ -393,6 +393,27 @@ forge() {
 	[[ $status == 76 ]] || ! stamped "$TMP/stamps" 2
 	[[ ! -s $TMP/stamps/overlap ]]
 	! stamped "$TMP/stamps" 2 || assert_exclusive "$TMP/stamps" 2
+}
+
+@test "a command that began by a message has ended when nobody has renewed its first lease of 3 s" {
+	local start
+	behind_proxies 1
+	take
+	mkdir "$TMP/stamps"
+	spawn a "$REDLOCK" run -w 20s -t 60s -S "$PROXIED" "$KEY" "$STAMP" -t "$TMP/stamps"
+	wait_until 'queued 1'
+	spawn b "$REDLOCK" run -t 60s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
+	wait_until 'queued 2'
+	proxy 0 hold
+	proxy_ears 0 pass
+	start=$(now_ms)
+	give_back
+	finish b
+	expect 0
+	finish a
+	[[ $status == 76 ]]
+	assert_exclusive "$TMP/stamps" 2
+	(($(first_beat 2) - start < 5000))
 }
 
 # ---------------------------------------------------------------- lost

@@ -175,7 +175,7 @@ stand_in() {
 	[[ ! -e $TMP/passed ]]
 	key_held_by handmade 0
 	queued 0
-	wait_until '[[ $(<"$TMP/ears.out") == *"1 "[0-9]*" 10000 -" ]]'
+	wait_until '[[ $(<"$TMP/ears.out") == *"1 "[0-9]*" 3000 -" ]]'
 	# and one who waits is next
 	line_up a
 	rcli 0 DEL "$KEY"
@@ -235,6 +235,38 @@ stand_in() {
 	ran b a
 	assert_exclusive "$TMP/stamps" 2
 	no_trace
+}
+
+# unanswered SERVERS: a waiter that hears nothing of its grant, however long its ttl, keeps the next one waiting for
+# 3 s, though that one's next request is not due by then.
+unanswered() {
+	local start took
+	servers_start "$1"
+	take
+	line_up a -t 60s
+	line_up b -t 60s
+	stop_process "$(pid a)"
+	start=$(now_ms)
+	give_back
+	wait_until 'stamped "$TMP/stamps"' 15
+	took=$(($(first_beat) - start))
+	((took > 2500 && took < 4500))
+	finish b
+	expect 0
+	kill -CONT "$(pid a)"
+	finish a
+	[[ $status == 0 ]]
+	ran b a
+	assert_exclusive "$TMP/stamps" 2
+	wait_until no_trace
+}
+
+@test "a waiter that does not answer its grant delays the others by 3 s: one server" {
+	unanswered 1
+}
+
+@test "a waiter that does not answer its grant delays the others by 3 s: three servers" {
+	unanswered 3
 }
 
 @test "when a holder was killed, the head of the queue takes over as the lease ends" {

@@ -126,12 +126,17 @@ local function is_away(place, wish)
   return heard[2] == 0 or now - wish.seen > 10000
 end
 
--- To one that is not the caller. False where it cannot be told: it will ask itself.
+-- A waiter that dies as it is granted KEY keeps the others out no longer than this (ms).
+local unanswered = 3000
+
+-- To one that is not the caller. False where it cannot be told: it will ask itself. It is told when
+-- the grant ends, from when its request came: it knows when it sent that, but not when this is.
 local function grant_to_waiter(place, wish)
-  -- one that is stuck or cut off keeps the others out no longer than this
-  local lease = math.min(wish.ttl, 10000)
+  local lease = math.min(wish.ttl, unanswered)
+  local since = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
   local fence = grant(wish.who, wish, lease)
-  local heard = tell(place, wish.request, format('%.0f', fence), lease, wish.hold)
+  local heard = tell(place, wish.request, format('%.0f', fence),
+    format('%.0f', wish.kind == 'none' and math.min(wish.ttl, 10000) or since), wish.hold)
   if type(heard) == 'number' then
     leave_queue(place)
   end
@@ -145,7 +150,7 @@ end
 
 -- Returns the caller's fence where the caller, a place, was granted KEY.
 local function settle(caller)
-  local passed = 0
+  local passed, lease = 0
   while true do
     local head = call('zrange', queue, passed, passed)[1]
     local wish = head and read_wish(head)
@@ -159,13 +164,21 @@ local function settle(caller)
         return grant(wish.who, wish, wish.ttl)
       elseif not grant_to_waiter(head, wish) then
         return
+      elseif wish.kind ~= 'none' then
+        lease = unanswered
       end
     elseif wish.kind == 'none' then
       passed = passed + 1 -- it takes nothing, so it keeps nobody waiting
-    elseif head == caller or not is_away(head, wish) then
+    elseif head == caller then
       return
-    else
+    elseif is_away(head, wish) then
       leave_queue(head)
+    else
+      -- it is the next one: should nobody answer for this lease, KEY is its own after that
+      if lease then
+        tell(head, 0, 0, lease, '-')
+      end
+      return
     end
   end
 end
