@@ -27,7 +27,7 @@ int blame(struct server *server, int code, bool passing, const char *format,
 	va_end(arguments);
 	server->why_code = code;
 	server->why_passing = passing;
-	server->why_spoken = false;
+	server->why_spoken = server->why_slow = false;
 	return -1;
 }
 
@@ -106,6 +106,28 @@ void server_blame(struct server *server, const char *why)
 	blame(server, EXIT_UNREACHED, true, "%s", why);
 }
 
+/* What is still on its way, to the server or from it. */
+static int blame_slowness(struct server *server, int64_t waited_ms)
+{
+	size_t bytes = stream_backlog(&server->stream, waited_ms / 2);
+	char text[DURATION_TEXT];
+
+	duration_format(text, waited_ms);
+	if (bytes > 0)
+		blame(server, EXIT_UNREACHED, true,
+		      "a slow link: %zu bytes had not got there within %s",
+		      bytes, text);
+	else if (server->unparsed > 0 &&
+		 clock_ms() - server->heard <= waited_ms / 2)
+		blame(server, EXIT_UNREACHED, true,
+		      "a slow link: its answer was still coming after %s",
+		      text);
+	else
+		return -1;
+	server->why_slow = true;
+	return 0;
+}
+
 void server_blame_silence(struct server *server, int64_t waited_ms)
 {
 	static const char *const doing[] = {
@@ -124,6 +146,8 @@ void server_blame_silence(struct server *server, int64_t waited_ms)
 		blame_discovery(server);
 		return;
 	}
+	if (server_is_up(server) && blame_slowness(server, waited_ms) == 0)
+		return;
 	blame(server, EXIT_UNREACHED, true, "%s within %s",
 	      doing[server->stream.state], duration_format(text, waited_ms));
 }

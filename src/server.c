@@ -309,6 +309,7 @@ static int receive(struct server *server, server_reply *callback, void *context)
 				    ? "it hung up in the middle of a reply"
 				    : "it hung up");
 	server->unparsed += (size_t)got;
+	server->heard = clock_ms();
 	if (redisReaderFeed(server->reader, data, (size_t)got) != REDIS_OK)
 		return fail_protocol(server);
 	return parse(server, callback, context);

@@ -62,6 +62,7 @@ struct server {
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */
+	int64_t heard;   /* ms; when the last of them came */
 	struct buffer output;
 	size_t sent;        /* of output */
 	struct buffer last; /* the command asked last, formatted */
@@ -79,6 +80,7 @@ struct server {
 	int why_code;  /* enum exit_code */
 	bool why_passing;
 	bool why_spoken; /* it is what the server said itself */
+	bool why_slow;   /* it is there, but not in time */
 };
 
 /* A reply to what was asked under ticket. reply lives for the call only. */
@@ -163,7 +165,8 @@ void server_renew(struct server *server);
 /* Says why another connection to the server has failed, which may pass. */
 void server_blame(struct server *server, const char *why);
 
-/* Says why the server has not answered, for one that is waited for. */
+/* Says why the server has not answered, for one that is waited for. If bytes were
+ * moving in the second half of that time the link is slow, and the server is up. */
 void server_blame_silence(struct server *server, int64_t waited_ms);
 
 #endif

@@ -1,10 +1,12 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -282,6 +284,19 @@ const char *stream_why(const struct stream *stream)
 {
 	return stream->failure.text[0] != '\0' ? stream->failure.text
 					       : strerror(errno);
+}
+
+size_t stream_backlog(const struct stream *stream, int64_t ms)
+{
+	struct tcp_info info;
+	socklen_t size = sizeof(info);
+	int bytes;
+
+	if (getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ||
+	    info.tcpi_last_ack_recv > ms ||
+	    ioctl(stream->fd, SIOCOUTQ, &bytes) < 0)
+		return 0;
+	return bytes > 0 ? (size_t)bytes : 0;
 }
 
 int stream_address(const struct stream *stream, char *text, size_t size)

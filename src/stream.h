@@ -76,6 +76,10 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size);
 /* Why one of them has just failed. */
 const char *stream_why(const struct stream *stream);
 
+/* How many bytes it has not got yet, if it has acknowledged others in the last
+ * ms; 0 of a Unix socket. */
+size_t stream_backlog(const struct stream *stream, int64_t ms);
+
 /* The address it is connected to, as text; 0 or -1. */
 int stream_address(const struct stream *stream, char *text, size_t size);
 

@@ -225,6 +225,48 @@ locks() {
 	((took < 10000))
 }
 
+# slow DIRECTION: no more than 5 KB a second get through to the server (out), or from it (in).
+slow() {
+	local -A link=([out]="$NET_CLIENT to0" [in]="$NET-0 up0")
+	read -r namespace device <<<"${link[$1]}"
+	ip netns exec "$namespace" tc qdisc add dev "$device" root tbf rate 40kbit burst 2000 limit 1000000
+}
+
+@test "a link that is too slow is told from a server that is away" {
+	[[ $(command -v tc) ]] || skip "needs tc (iproute2)"
+	unset REDISCLI_AUTH
+	net_servers_start 1
+	TRACER=(ip netns exec "$NET_CLIENT")
+	slow out || skip "there is no way to slow a link down here"
+	refuses 69 'a slow link: [0-9]+ bytes had not got there within [0-9.]+(ms|s): give it more time by --timeout$' acquire -w 0 key
+	net_run timeout -k 1 60 "$REDLOCK" run --timeout 20s -t 5m "$KEY" true
+	server_stop 0
+	refuses 69 'no answer within [^:]*: is it up, and is -S right\?$' extend -S unix://"$SERVERS/0/redis.sock" key token
+	server_continue 0
+	no_row_failed
+}
+
+@test "an answer that comes too slowly is told from none" {
+	[[ $(command -v tc) ]] || skip "needs tc (iproute2)"
+	unset REDISCLI_AUTH
+	net_servers_start 1
+	slow in || skip "there is no way to slow a link down here"
+	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" doctor --timeout 600ms
+	[[ $output == *': error: a slow link: its answer was still coming after '*'ms: give it more time by --timeout' ]]
+	net_drop in 0
+	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" doctor --timeout 600ms
+	[[ $output == *'no connection within '* ]]
+}
+
+@test "a link that loses every large packet is none, however it began" {
+	unset REDISCLI_AUTH
+	net_servers_start 1
+	net_filter -A OUTPUT -d 10.9.0.2 -m length --length 200:65535 -j DROP
+	TRACER=(ip netns exec "$NET_CLIENT")
+	refuses 69 'no answer within [^:]*: is it up, and is -S right\?$' acquire -w 0 --timeout 1s key
+	no_row_failed
+}
+
 # ---------------------------------------------------------------- logins
 
 @test "a password comes from the URL, from REDLOCK_PASSWORD, or from a file" {

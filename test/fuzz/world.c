@@ -406,6 +406,13 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size)
 	return (ssize_t)size;
 }
 
+size_t stream_backlog(const struct stream *stream, int64_t ms)
+{
+	(void)stream;
+	(void)ms;
+	return 0;
+}
+
 int stream_address(const struct stream *stream, char *text, size_t size)
 {
 	snprintf(text, size, "10.0.0.%zu", connection_of(stream->fd)->server);
