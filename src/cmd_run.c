@@ -108,13 +108,13 @@ static int start(struct run *run)
 		return errno;
 	if (!guard_is_there(&run->guard) && make_guard(run) < 0)
 		return errno;
-	if (guard_entrust(&run->guard, lock->token, times) < 0)
+	if (guard_entrust(&run->guard, lock->key.data, lock->token, times) < 0)
 		return errno;
 	cause = child_start(&run->child, run->command, &run->guard, times.term);
 	if (cause != 0)
 		return cause;
-	overdue_start(&run->overdue, &run->child, lock->token, end_of_hold(run),
-		      kill_after);
+	overdue_start(&run->overdue, &run->child, run->guard.mark,
+		      end_of_hold(run), kill_after);
 	log_step("%s: started '%s', pid %ld", run->settings->key,
 		 run->label.data, (long)run->child.pid);
 	watchdog_init(&run->watchdog, lock, &run->guard, kill_after);

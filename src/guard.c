@@ -20,8 +20,9 @@ enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
 /* Shorter than PIPE_BUF: written and read whole. */
 struct message {
 	int64_t kind;
-	int64_t value[3];              /* pid, group; or term, kill, end */
-	char token[TOKEN_LONGEST + 8]; /* of MESSAGE_COMMAND */
+	/* pid, group, session, when that was so; or term, kill, end */
+	int64_t value[4];
+	char mark[HELD_MARK]; /* of MESSAGE_COMMAND */
 };
 
 /* What the guard's process knows. */
@@ -31,7 +32,7 @@ struct duty {
 	int64_t kill_after;
 	struct guard_times times;
 	struct tree tree;
-	char token[TOKEN_LONGEST + 1];
+	char mark[HELD_MARK];
 	bool orphaned;  /* redlock is dead */
 	bool dismissed; /* COMMAND has exited */
 	bool fired;
@@ -77,17 +78,25 @@ static bool is_over(const struct duty *duty)
 {
 	if (!duty->dismissed && !duty->orphaned)
 		return false;
-	return !duty->fired || !duty->kill || duty->tree.known_count == 0 ||
+	return !duty->fired || !duty->kill || tree_is_over(&duty->tree) ||
 	       deadline_passed(duty->times.end);
+}
+
+static void take_command(struct duty *duty, const struct message *message)
+{
+	strlcpy(duty->mark, message->mark, sizeof(duty->mark));
+	tree_release(&duty->tree);
+	duty->tree = tree_of((pid_t)message->value[0], (pid_t)message->value[1],
+			     (pid_t)message->value[2], message->value[3],
+			     duty->mark);
+	duty->tree.in_time = true;
 }
 
 static void take_message(struct duty *duty, const struct message *message)
 {
 	switch ((enum message_kind)message->kind) {
 	case MESSAGE_COMMAND:
-		duty->tree.command = (pid_t)message->value[0];
-		duty->tree.group = (pid_t)message->value[1];
-		strlcpy(duty->token, message->token, sizeof(duty->token));
+		take_command(duty, message);
 		break;
 	case MESSAGE_TIMES:
 		if (duty->fired)
@@ -115,7 +124,7 @@ static void take_orphaned(struct duty *duty)
 static struct deadline next_act(const struct duty *duty)
 {
 	if (duty->fired && duty->kill &&
-	    (duty->tree.known_count > 0 || !deadline_passed(duty->times.end)))
+	    (!tree_is_over(&duty->tree) || !deadline_passed(duty->times.end)))
 		return tree_next(&duty->tree, duty->times.kill);
 	if (duty->fired)
 		return deadline_never();
@@ -166,7 +175,6 @@ static int guard_fork(struct guard *guard)
 		.signal = guard->signal,
 		.kill = guard->kill,
 		.kill_after = guard->kill_after,
-		.tree = {.token = duty.token, .in_time = true},
 	};
 	struct signals_mask before;
 	pid_t pid;
@@ -194,15 +202,16 @@ static int guard_fork(struct guard *guard)
 /* 0, or -1 with errno: EAGAIN where the guard has been stopped for so long that
  * the pipe is full. */
 static int tell(const struct guard *guard, enum message_kind kind,
-		int64_t first, int64_t second, int64_t third)
+		const int64_t value[4])
 {
-	struct message message = {kind, {first, second, third}, ""};
+	struct message message = {
+		kind, {value[0], value[1], value[2], value[3]}, ""};
 	ssize_t written;
 
 	if (guard->signal == 0)
 		return 0;
 	if (kind == MESSAGE_COMMAND)
-		strlcpy(message.token, guard->token, sizeof(message.token));
+		strlcpy(message.mark, guard->mark, sizeof(message.mark));
 	do
 		written = write(guard->writable, &message, sizeof(message));
 	while (written < 0 && errno == EINTR);
@@ -211,13 +220,15 @@ static int tell(const struct guard *guard, enum message_kind kind,
 
 int guard_announce(const struct guard *guard, pid_t pid, pid_t group)
 {
-	return tell(guard, MESSAGE_COMMAND, pid, group, 0);
+	return tell(guard, MESSAGE_COMMAND,
+		    (int64_t[4]){pid, group, getsid(0), clock_ms()});
 }
 
 static int tell_times(const struct guard *guard)
 {
-	return tell(guard, MESSAGE_TIMES, guard->times.term.at,
-		    guard->times.kill.at, guard->times.end.at);
+	return tell(guard, MESSAGE_TIMES,
+		    (int64_t[4]){guard->times.term.at, guard->times.kill.at,
+				 guard->times.end.at});
 }
 
 static bool has_ended(struct guard *guard, int options)
@@ -267,10 +278,10 @@ bool guard_is_there(const struct guard *guard)
 	return guard->pid > 0;
 }
 
-int guard_entrust(struct guard *guard, const char *token,
+int guard_entrust(struct guard *guard, const char *key, const char *token,
 		  struct guard_times times)
 {
-	strlcpy(guard->token, token, sizeof(guard->token));
+	held_mark(guard->mark, key, token);
 	guard->times = times;
 	if (guard->signal == 0)
 		return 0;
@@ -292,11 +303,12 @@ bool guard_goodbye(struct guard *guard)
 	struct message message;
 	bool in_time;
 
-	guard->dismissed = tell(guard, MESSAGE_GOODBYE, 0, 0, 0) == 0;
+	guard->dismissed = tell(guard, MESSAGE_GOODBYE, (int64_t[4]){0}) == 0;
 	/* what a full pipe holds is of no use to it any more */
 	while (!guard->dismissed && errno == EAGAIN &&
 	       read(guard->readable, &message, sizeof(message)) > 0)
-		guard->dismissed = tell(guard, MESSAGE_GOODBYE, 0, 0, 0) == 0;
+		guard->dismissed =
+			tell(guard, MESSAGE_GOODBYE, (int64_t[4]){0}) == 0;
 	pthread_mutex_lock(&guard->mutex);
 	in_time = guard->dismissed && guard->signal != 0 && !guard->fired &&
 		  !deadline_passed(guard->times.term);
@@ -311,7 +323,7 @@ void guard_check(struct guard *guard, pid_t command, pid_t group)
 	pthread_mutex_lock(&guard->mutex);
 	guard_fork(guard);
 	tell_times(guard);
-	tell(guard, MESSAGE_COMMAND, command, group, 0);
+	guard_announce(guard, command, group);
 	pthread_mutex_unlock(&guard->mutex);
 }
 

@@ -42,7 +42,7 @@
 
 #include "deadline.h"
 #include "error.h"
-#include "token.h"
+#include "held.h"
 
 struct guard_times {
 	struct deadline term, kill; /* send SIGTERM, SIGKILL */
@@ -55,7 +55,7 @@ struct guard {
 	int signal;             /* the first one to send; 0: no guard */
 	bool kill;              /* SIGKILL behind it */
 	int64_t kill_after;     /* ms between the two */
-	char token[TOKEN_LONGEST + 1];
+	char mark[HELD_MARK];
 	pthread_mutex_t mutex;    /* of what is told */
 	struct guard_times times; /* as told last */
 	bool dismissed;           /* the goodbye has been said */
@@ -79,7 +79,7 @@ bool guard_is_there(const struct guard *guard);
 
 /* The lock is held: COMMAND may be started, within these times. One that has
  * died meanwhile is replaced. 0, or -1 with errno. */
-int guard_entrust(struct guard *guard, const char *token,
+int guard_entrust(struct guard *guard, const char *key, const char *token,
 		  struct guard_times times);
 
 /* In COMMAND's process before exec: this is the process to stop, and its group

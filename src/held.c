@@ -21,6 +21,19 @@ void held_append(struct buffer *held, const char *key, const char *token)
 	buffer_append(held, token, strlen(token));
 }
 
+void held_mark(char mark[HELD_MARK], const char *key, const char *token)
+{
+	struct buffer entry = {0};
+
+	held_append(&entry, key, token);
+	strlcpy(mark,
+		entry.length < HELD_MARK
+			? entry.data
+			: entry.data + entry.length - HELD_MARK + 1,
+		HELD_MARK);
+	buffer_release(&entry);
+}
+
 bool held_find(const char *held, const char *key, char *token, size_t size)
 {
 	struct buffer wanted = {0};

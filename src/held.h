@@ -13,9 +13,16 @@
 #include <stddef.h>
 
 #include "output.h"
+#include "token.h"
+
+#define HELD_MARK (TOKEN_LONGEST + 64)
 
 /* Appends an entry. */
 void held_append(struct buffer *held, const char *key, const char *token);
+
+/* What an entry ends with, as much of it as there is room for: by this who has
+ * inherited it is known, with a token that somebody has chosen, too. */
+void held_mark(char mark[HELD_MARK], const char *key, const char *token);
 
 /* The innermost entry for key: its token, in token of that size. False where
  * there is none, or none that makes sense; held may be NULL. */

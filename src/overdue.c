@@ -1,18 +1,17 @@
 #include "overdue.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 void overdue_start(struct overdue *overdue, const struct child *child,
-		   const char *token, struct deadline at, int64_t kill_after)
+		   const char *mark, struct deadline at, int64_t kill_after)
 {
 	*overdue = (struct overdue){
 		.child = child,
 		.term = at,
 		.kill = deadline_never(),
 		.kill_after = kill_after,
-		.tree = {.command = child->pid,
-			 .group = child->group,
-			 .token = token},
+		.mark = mark,
 	};
 }
 
@@ -32,6 +31,8 @@ static bool begin(struct overdue *overdue)
 {
 	if (!deadline_passed(overdue->term))
 		return false;
+	overdue->tree = tree_of(overdue->child->pid, overdue->child->group,
+				getsid(0), clock_ms(), overdue->mark);
 	tree_look(&overdue->tree, deadline_never());
 	if (child_has_exited(overdue->child)) {
 		overdue_cancel(overdue);
@@ -53,7 +54,7 @@ bool overdue_act(struct overdue *overdue)
 
 bool overdue_is_over(const struct overdue *overdue)
 {
-	return !overdue->begun || overdue->tree.known_count == 0;
+	return !overdue->begun || tree_is_over(&overdue->tree);
 }
 
 void overdue_release(struct overdue *overdue)

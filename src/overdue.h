@@ -1,7 +1,7 @@
 /*
  * --max-hold: COMMAND is stopped once it has held the lock for so long.
  *
- *	overdue_start(&overdue, &child, token, at, kill_after);
+ *	overdue_start(&overdue, &child, mark, at, kill_after);
  *	... poll until overdue_next(&overdue) ...
  *	if (overdue_act(&overdue)) it has just begun
  *	overdue_is_over(&overdue)
@@ -33,13 +33,14 @@ struct overdue {
 	const struct child *child;
 	struct deadline term, kill; /* when to send SIGTERM, SIGKILL */
 	int64_t kill_after;         /* ms */
+	const char *mark;
 	struct tree tree;
 	bool begun;
 };
 
-/* token outlives it; at may be never. */
+/* mark (held.h) outlives it; at may be never. */
 void overdue_start(struct overdue *overdue, const struct child *child,
-		   const char *token, struct deadline at, int64_t kill_after);
+		   const char *mark, struct deadline at, int64_t kill_after);
 
 /* COMMAND is stopped for another reason: unless it was begun, it never is. */
 void overdue_cancel(struct overdue *overdue);

@@ -481,6 +481,120 @@ failing() {
 	dead_before_next
 }
 
+@test "a chain of processes that live for 3 ms, each in a session of its own, is dead before the key changes hands" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 4s -k 1s "$KEY" "$STAMP" -t -d 15000 -c 1 -g 3 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+	run ! is_beating "$TMP/stamps"
+}
+
+@test "a chain that COMMAND starts when it is told to end is dead before the key changes hands" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 4s -k 1s "$KEY" bash -c '
+		trap "\"\$STAMP\" -t -d 15000 -c 1 -g 3 \"\$0\" & sleep 60" TERM; echo up
+		for ((;;)); do sleep 0.01; done' "$TMP/stamps"
+	wait_until '[[ -s $TMP/run.out ]]'
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+	run ! is_beating "$TMP/stamps"
+}
+
+@test "500 processes, each in a session of its own, are dead before the key changes hands" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" "$STAMP" -t -c 500 -g 600000 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 501'
+	next_in_line
+	stop_process "$(pid run)"
+	finish next
+	[[ $status == 0 ]]
+	assert_exclusive "$TMP/stamps" 2
+}
+
+@test "a process that has got COMMAND's number, or that of its group, is not hit" {
+	local inside='
+		STAMP=$1 TMP=$2 KEY=$3
+		wait_for() { until eval "$1"; do sleep 0.05; done; }
+		"$REDLOCK" run -t 60s -k 4s "$KEY" sh -c "setsid \"\$0\" -t \"\$1/stamps\" & echo \$\$; exec sleep 60" "$STAMP" "$TMP" >"$TMP/pid" &
+		run=$!
+		wait_for "[[ -s \$TMP/pid ]] && compgen -G \"\$TMP/stamps/beats.*\" >/dev/null"
+		command=$(<"$TMP/pid") guard=$(pgrep -x lease-guard)
+		group=$(ps -o pgid= -p "$command")
+		numbers=$(printf "%d\n" "$command" "$group" | sort -nu)
+		kill -KILL "$run"
+		wait_for "[[ ! -e /proc/\$command ]]"
+		for number in $numbers; do
+			echo $((number - 1)) >/proc/sys/kernel/ns_last_pid
+			setsid sleep 60 &
+			[[ $! == "$number" ]] || echo "$! instead of $number" >>"$TMP/hit"
+		done
+		[[ -e /proc/$guard ]] || echo "too late" >>"$TMP/hit"
+		wait_for "[[ ! -e /proc/\$guard ]]"
+		for number in $numbers; do
+			[[ $(</proc/$number/stat) == *") S "* ]] || echo "$number" >>"$TMP/hit"
+		done
+		touch "$TMP/over"
+		exec sleep 60'
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	unshare --pid --fork --mount-proc sh -c 'echo 100 >/proc/sys/kernel/ns_last_pid' || skip "pids cannot be chosen here"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn inside unshare --pid --fork --kill-child --mount-proc bash -c "$inside" - "$STAMP" "$TMP" "$KEY"
+	wait_until '[[ -e $TMP/over ]]'
+	run ! is_beating "$TMP/stamps"
+	run ! cat "$TMP/hit"
+	kill -KILL "$(pid inside)"
+}
+
+# without_proc SCRIPT ARGUMENT...: as spawn of redlock with these, where SCRIPT has been run before.
+without_proc() {
+	[[ $(id -u) == 0 ]] || skip "a mount namespace needs root"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run unshare --mount sh -c "$1"' && exec "$@"' - "$REDLOCK" "${@:2}" "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+}
+
+@test "without /proc: redlock killed, COMMAND's group is dead before anybody else gets the key" {
+	without_proc 'mount -t tmpfs none /proc' run -t 3s
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "without /proc: a lost lock, and --max-hold, end COMMAND" {
+	without_proc 'mount -t tmpfs none /proc' run -t 3s
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	run ! is_beating "$TMP/stamps"
+	rm -r "$TMP/stamps"
+	without_proc 'mount -t tmpfs none /proc' run -t 6s -k 300ms --max-hold 1s
+	finish run
+	expect 124 '' "redlock: $KEY: stopped after --max-hold 1s"
+	run ! is_beating "$TMP/stamps"
+	key_free 0
+}
+
+@test "a /proc of another pid namespace shows nobody, and COMMAND's group is dead all the same" {
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run unshare --pid --fork --kill-child sh -c '"$@" & run=$!
+		until [ -e "$0" ]; do sleep 0.05; done; kill -KILL $run; sleep 60' "$TMP/go" \
+		"$REDLOCK" run -t 3s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	next_in_line
+	touch "$TMP/go"
+	dead_before_next
+}
+
 # native: valgrind has a library of its own to preload
 # bats test_tags=native
 @test "a guard that cannot be replaced at once is when there is another chance" {

@@ -1,15 +1,16 @@
 /*
  * stamp: the command that tests run under a lock, and their witness.
  *
- *	stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] [-p PLACES] [-x STATUS] DIR
+ *	stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] [-g MS] [-p PLACES]
+ *	      [-x STATUS] DIR
  *	stamp -l DIR
  *
  * It leaves its traces in DIR, for the checks in test/helper.bash:
  *
  *	beats.FENCE.PID	two int64 in the machine's byte order, microseconds of
  *			CLOCK_BOOTTIME: the first and the last proof of life,
- *			written each millisecond to a shared mapping, which
- *			survives SIGKILL
+ *			written each millisecond (where there are many children
+ *			more seldom) to a shared mapping, which survives SIGKILL
  *	witness		locked with flock(LOCK_EX | LOCK_NB), or LOCK_SH with
  *			-s; children keep the description open, so it is held
  *			until all are dead
@@ -20,7 +21,9 @@
  *
  * It ends after MS milliseconds (60000 unless told) or when FILE exists, with
  * STATUS.  -t ignores SIGTERM, here and in the children; a child beats in a
- * slot of its own and ends by the same rules.
+ * slot of its own and ends by the same rules.  With -g a child has a session of its
+ * own and lives that long only; a child of its own takes its slot over, and so on:
+ * a chain of processes, and each has lost its parent.
  *
  * -l lists who has lived there: lines "FENCE FIRST LAST PID", by FIRST.
  */
@@ -50,7 +53,7 @@ struct slot {
 
 struct plan {
 	const char *dir, *until, *fence;
-	int64_t duration;
+	int64_t duration, generation;
 	long children, places;
 	bool shared;
 	int status;
@@ -109,19 +112,40 @@ static struct slot *slot_new(const struct plan *plan)
 	return map;
 }
 
-static void beat(const struct plan *plan, struct slot *slot)
+/* Whether it has still to live. */
+static bool beat(const struct plan *plan, struct slot *slot, int64_t end)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
-	int64_t end = now() + plan->duration;
+	/* a hundred of them leave the machine some time */
+	const struct timespec pause = {.tv_nsec = 1000000 *
+						  (1 + plan->children / 20)};
 
 	do {
 		slot->last = now();
 		if (!slot->first)
 			slot->first = slot->last;
 		if (plan->until && !access(plan->until, F_OK))
-			return;
+			return false;
 		nanosleep(&pause, NULL);
 	} while (now() < end);
+	return true;
+}
+
+static _Noreturn void live(const struct plan *plan)
+{
+	struct slot *slot = slot_new(plan);
+	int64_t end = now() + plan->duration, next = end;
+
+	do {
+		if (plan->generation) {
+			setsid();
+			next = now() + plan->generation;
+		}
+		if (!beat(plan, slot, next < end ? next : end))
+			break;
+		if (next < end && fork() != 0)
+			break;
+	} while (now() < end);
+	_exit(0);
 }
 
 static void child_start(const struct plan *plan)
@@ -130,8 +154,7 @@ static void child_start(const struct plan *plan)
 	case -1:
 		err(71, "fork");
 	case 0:
-		beat(plan, slot_new(plan));
-		_exit(0);
+		live(plan);
 	default:
 		break;
 	}
@@ -245,7 +268,7 @@ static int list(const char *path)
 static _Noreturn void usage(void)
 {
 	errx(64, "usage: stamp [-s] [-t] [-d MS] [-u FILE] [-c CHILDREN] "
-		 "[-p PLACES] [-x STATUS] DIR\n       stamp -l DIR");
+		 "[-g MS] [-p PLACES] [-x STATUS] DIR\n       stamp -l DIR");
 }
 
 static struct plan plan_from(char *argv[])
@@ -266,9 +289,11 @@ static struct plan plan_from(char *argv[])
 		if (!value)
 			usage();
 		else if (!strcmp(option, "-c"))
-			plan.children = number(value, 100);
+			plan.children = number(value, 1000);
 		else if (!strcmp(option, "-d"))
 			plan.duration = number(value, 600000) * 1000;
+		else if (!strcmp(option, "-g"))
+			plan.generation = number(value, 600000) * 1000;
 		else if (!strcmp(option, "-p"))
 			plan.places = number(value, 100);
 		else if (!strcmp(option, "-u"))
@@ -305,7 +330,7 @@ int main(int argc, char *argv[])
 	append(&plan, "fences", slot->first);
 	for (i = 0; i < plan.children; i++)
 		child_start(&plan);
-	beat(&plan, slot);
+	beat(&plan, slot, now() + plan.duration);
 	while (wait(NULL) > 0)
 		;
 	return plan.status;

@@ -29,7 +29,8 @@ static pid_t ended_command(void)
 static void start(struct guard *guard, pid_t command, int64_t ms)
 {
 	CHECK(guard_start(guard, SIGTERM, true, 100) == 0, "no guard");
-	CHECK(guard_entrust(guard, "token", in(ms)) == 0, "not entrusted");
+	CHECK(guard_entrust(guard, "key", "token", in(ms)) == 0,
+	      "not entrusted");
 	guard_announce(guard, command, false);
 }
 
