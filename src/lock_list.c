@@ -279,7 +279,7 @@ int lock_list(struct quorum *quorum, const char *pattern,
 	listing->lister = lister;
 	listing->at_once = LOOK_MOST;
 	for (size_t i = 0; i < quorum->count; i++) {
-		quorum->servers[i].wide = true;
+		quorum->servers[i].bounds.wide = true;
 		if (quorum->servers[i].url.kind == URL_CLUSTER)
 			listing->at_once = 1;
 	}

@@ -10,6 +10,7 @@
 #define ARRAY_LONGEST 64        /* elements */
 #define ARRAY_LONGEST_WIDE 8192 /* elements */
 #define ARRAY_DEEPEST 4
+#define ARRAYS_MOST 4 /* times as many elements, in all that a reply has */
 #define OUR_REFUSAL "PERMITS " /* acquire.lua */
 
 #if HIREDIS_MAJOR >= 1
@@ -20,26 +21,31 @@ typedef int element_count;
 
 static redisReplyObjectFunctions reader_functions;
 static void *(*create_array)(const redisReadTask *, element_count);
-static char is_wide; /* its address marks a reader that takes more */
 
-/* hiredis takes any size and any depth: 13 bytes would buy 16 GB, or the
- * stack. NULL makes the reader give up. */
+/* hiredis takes any size, any depth, and any number of arrays: 13 bytes would buy
+ * 16 GB, or the stack, and a MB of small ones 40 MB. NULL makes the reader give
+ * up. */
 static void *create_small_array(const redisReadTask *task,
 				element_count elements)
 {
-	element_count most =
-		task->privdata == &is_wide ? ARRAY_LONGEST_WIDE : ARRAY_LONGEST;
+	struct reply_bounds *bounds = task->privdata;
+	element_count most = bounds->wide ? ARRAY_LONGEST_WIDE : ARRAY_LONGEST;
 	int depth = 1;
 
 	for (const redisReadTask *up = task->parent; up != NULL;
 	     up = up->parent)
 		depth++;
+	if (depth == 1)
+		bounds->elements = 0;
 	if (depth > ARRAY_DEEPEST || elements > most)
+		return NULL;
+	bounds->elements += (size_t)elements;
+	if (bounds->elements > ARRAYS_MOST * (size_t)most)
 		return NULL;
 	return create_array(task, elements);
 }
 
-redisReader *reply_reader_new(bool wide)
+redisReader *reply_reader_new(struct reply_bounds *bounds)
 {
 	redisReader *reader = redisReaderCreate();
 
@@ -51,7 +57,7 @@ redisReader *reply_reader_new(bool wide)
 		reader_functions.createArray = create_small_array;
 	}
 	reader->fn = &reader_functions;
-	reader->privdata = wide ? &is_wide : NULL;
+	reader->privdata = bounds;
 	return reader;
 }
 

@@ -25,8 +25,13 @@ struct reply {
 	const struct redisReply *whole;
 };
 
-/* Bytes of a reply, at most: of most; of one that lists, for which wide
- * stands. */
+/* What a reader takes. */
+struct reply_bounds {
+	bool wide;       /* a reply that lists */
+	size_t elements; /* reply.c's: of the reply that is read */
+};
+
+/* Bytes of a reply, at most. */
 static inline size_t reply_longest(bool wide)
 {
 	return wide ? 4 << 20 : 64 << 10;
@@ -35,8 +40,8 @@ static inline size_t reply_longest(bool wide)
 struct redisReader;
 struct redisReply;
 
-/* Freed by redisReaderFree. */
-struct redisReader *reply_reader_new(bool wide);
+/* Freed by redisReaderFree; bounds must outlive it. */
+struct redisReader *reply_reader_new(struct reply_bounds *bounds);
 
 /* The texts stay from's. */
 void reply_flatten(struct reply *reply, const struct redisReply *from);

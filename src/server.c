@@ -85,7 +85,7 @@ static int open_at(struct server *server, const struct url *place)
 	if (server->discovery != NULL)
 		server->stream.addresses.count = 0; /* maybe of another */
 	server->identity.known = false;
-	server->reader = reply_reader_new(server->wide);
+	server->reader = reply_reader_new(&server->bounds);
 	greeting_put(server);
 	why = stream_open(&server->stream, place);
 	return why != NULL ? fail(server, why) : 0;
@@ -284,7 +284,7 @@ static int parse(struct server *server, server_reply *callback, void *context)
 		if (result < 0)
 			return -1;
 	}
-	if (server->unparsed > reply_longest(server->wide))
+	if (server->unparsed > reply_longest(server->bounds.wide))
 		return fail(server, "a reply too large");
 	return 0;
 }

@@ -58,7 +58,7 @@ struct server {
 	bool guest;    /* answers count although the login was refused */
 	bool identify; /* ask for struct identity */
 	bool listens;  /* hands over messages, with ticket 0 */
-	bool wide;     /* takes larger replies (reply.h) */
+	struct reply_bounds bounds; /* bounds.wide: takes larger replies */
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */

@@ -68,6 +68,10 @@ RUBBISH = {
     "an array of 10000": says(b"*10000\r\n" + b":1\r\n" * 10000),
     "a negative array": says(b"*-2\r\n"),
     "10000 nested arrays": says(b"*1\r\n" * 10000),
+    "a tree of arrays": says(b"*64\r\n" * 3 + (b"*64\r\n" + b"+\r\n" * 64)
+                             * 300),
+    "a tree of arrays that is a MB": says(b"*8000\r\n" + (
+        b"*8000\r\n" + b"+\r\n" * 8000) * 150),
     "nested arrays without end": floods(b"", b"*1\r\n" * 1000),
     "a number with text behind": says(b":1a\r\n"),
     "a number of 30 digits": says(b":" + b"9" * 30 + b"\r\n"),
