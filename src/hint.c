@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "deadline.h"
@@ -12,6 +13,7 @@
 
 #define HINT_SIZE 128     /* bytes of a record */
 #define HINT_LONGEST 7200 /* s */
+#define HOST_LONGEST 100  /* bytes that are kept, and read again, of a host */
 
 /* FNV-1a: two URLs with one file would only guess wrong */
 static uint64_t hash(const char *text)
@@ -52,7 +54,7 @@ int hint_read(struct hint *hint, unsigned slot, struct url *place)
 		return -1;
 	(void)!pread(fd, text, sizeof(text) - 1, (off_t)slot * HINT_SIZE);
 	close(fd);
-	if (sscanf(text, "%18" SCNd64 " %100s %7s", /* NOLINT */
+	if (sscanf(text, "%18" SCNd64 " %100s%*1[ ]%7s", /* NOLINT */
 		   &then, host, port) != 3)
 		return -1;
 	age = clock_wall_ms() / 1000 - then;
@@ -70,8 +72,10 @@ void hint_write(struct hint *hint, unsigned slot, const struct url *place)
 	hint->old = false;
 	if (fd < 0)
 		return;
-	snprintf(text, sizeof(text), "%" PRId64 " %.101s %u\n",
-		 clock_wall_ms() / 1000, place->host, place->port);
+	/* a part of its name is somebody else's, who would get the password */
+	if (strlen(place->host) <= HOST_LONGEST)
+		snprintf(text, sizeof(text), "%" PRId64 " %s %u\n",
+			 clock_wall_ms() / 1000, place->host, place->port);
 	(void)!pwrite(fd, text, sizeof(text), (off_t)slot * HINT_SIZE);
 	close(fd);
 }

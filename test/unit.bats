@@ -61,6 +61,10 @@ unit() {
 	unit suggest
 }
 
+@test "where a server was is remembered as it was said, or not at all" {
+	unit hint
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do

@@ -1,0 +1,74 @@
+/* What is remembered of a server's place is the same when it is read, or nothing. */
+#include "../../src/hint.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../src/deadline.h"
+#include "../../src/place.h"
+#include "check.h"
+
+static struct hint hint;
+
+static void check_kept(size_t length, bool wanted)
+{
+	char host[254] = "";
+	struct url place = {0}, got = {0};
+
+	/* digits: a part of it could be a port */
+	memset(host, '1', length);
+	CHECK(place_set(&place, host, "6379") == 0, "%zu", length);
+	hint_write(&hint, 3, &place);
+	if (hint_read(&hint, 3, &got) == 0)
+		CHECK(wanted && same(got.host, host) && got.port == 6379,
+		      "%zu: %s", length, got.name);
+	else
+		CHECK(!wanted, "%zu", length);
+	url_release(&place);
+	url_release(&got);
+}
+
+/* text: the record of slot 0; wanted: the place's name, NULL for none. */
+static void check_read(const char *format, const char *wanted)
+{
+	struct url got = {0};
+	char text[300] = "", record[128] = "";
+	int fd = open(hint.path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	snprintf(text, sizeof(text), format, (long)(clock_wall_ms() / 1000));
+	memcpy(record, text, sizeof(record));
+	CHECK(pwrite(fd, record, sizeof(record), 0) == sizeof(record), "%s",
+	      hint.path);
+	close(fd);
+	CHECK((hint_read(&hint, 0, &got) == 0) == (wanted != NULL), "%s", text);
+	CHECK(same(got.name, wanted), "%s: %s", text, shown(got.name));
+	url_release(&got);
+}
+
+int main(void)
+{
+	char directory[] = "/tmp/redlock-hint.XXXXXX", command[80];
+
+	CHECK(mkdtemp(directory) != NULL, "%s", directory);
+	setenv("XDG_RUNTIME_DIR", directory, 1);
+	hint_init(&hint, "redis+cluster://h");
+	check_kept(1, true);
+	check_kept(99, true);
+	check_kept(100, true);
+	for (size_t length = 101; length <= 253; length++)
+		check_kept(length, false);
+	check_read("%ld h 6379\n", "h:6379");
+	check_read("%ld ::1 6379\n", "[::1]:6379");
+	check_read("9%ld h 6379\n", NULL);
+	check_read("-%ld h 6379\n", NULL);
+	check_read("99999999999999999999999 h %ld\n", NULL);
+	check_read("%ld h", NULL);
+	check_read("%ld h 65536\n", NULL);
+	check_read("%ld h 99999999999\n", NULL);
+	check_read("%ld h\033 6379\n", NULL);
+	check_read("", NULL);
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+	return system(command) != 0 || check_result();
+}
