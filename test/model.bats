@@ -21,6 +21,11 @@ finds() {
 	finds holds fences
 }
 
+@test "fences rise where a server goes back to an older one, by the clock" {
+	finds holds dump
+	finds refuted count-on
+}
+
 @test "without drift, or with validity counted from the reply, two hold it" {
 	finds refuted no-drift from-reply
 }

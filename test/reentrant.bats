@@ -475,7 +475,7 @@ two_places() {
 	redlock release "$KEY" me
 	redlock release "$KEY" me
 	redlock acquire -r --token you --format json "$KEY"
-	[[ $(jq .fence <<<"$output") == $((fence + 1)) ]]
+	(($(jq .fence <<<"$output") > fence))
 }
 
 @test "entering again never shortens the lease" {

@@ -365,11 +365,16 @@ has_answered() {
 	goes_on 1
 }
 
-# forgets I: from now on this replica hears nothing of its master, and has lost what it knew of KEY.
-forgets() {
+# falls_behind I: from now on this replica hears nothing of its master.
+falls_behind() {
 	rcli "$1" CONFIG SET masteruser nobody masterauth wrong
 	rcli 0 CLIENT KILL TYPE replica
 	wait_until "[[ \$(rcli $1 INFO replication) == *master_link_status:down* ]]"
+}
+
+# forgets I: it has lost what it knew of KEY, too.
+forgets() {
+	falls_behind "$1"
 	rcli "$1" CONFIG SET replica-read-only no
 	rcli "$1" DEL "$KEY" "$(record)"
 	rcli "$1" CONFIG SET replica-read-only yes
@@ -525,6 +530,22 @@ take_there() {
 	rcli 1 DEL "$(record)" # as where it had not come through
 	caught_up 0 1
 	fail_over 1 0
+	took_fence
+	[[ $(printf '%s\n' "${fences[@]}" | sort -n | uniq | xargs) == "${fences[*]}" ]]
+}
+
+@test "fences rise when a replica that has fallen behind becomes the master" {
+	local fences=()
+	sentinels_start 1
+	sentinels_hurry
+	took_fence
+	caught_up 1 0
+	falls_behind 1
+	took_fence
+	took_fence
+	took_fence
+	fail 0 1
+	took_fence
 	took_fence
 	[[ $(printf '%s\n' "${fences[@]}" | sort -n | uniq | xargs) == "${fences[*]}" ]]
 }

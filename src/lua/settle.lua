@@ -42,14 +42,16 @@ local function stored_fence()
   return fence and fence >= 0 and fence < 2^53 - 1 and fence % 1 == 0 and fence
 end
 
+-- Larger than all that were granted here; and, by the clock, than those that this server has not
+-- heard of, as a replica that lagged behind, or has forgotten, as one restarted from an older dump.
 local function next_fence(wish, again)
   local fence = stored_fence() or error('WRONGTYPE the record holds no fence')
   if (wish.kept or 0) > 0 then
     return math.max(fence, wish.kept)
-  elseif fence == 0 then
-    return math.min(wish.clock, now + 86400000)
+  elseif again and fence > 0 then
+    return fence
   end
-  return again and fence or fence + 1
+  return math.max(fence + 1, math.min(wish.clock, now + 86400000))
 end
 
 -- Nobody holds KEY: what the record says of holders is about the dead.

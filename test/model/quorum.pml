@@ -352,19 +352,21 @@ inline count_holders(s) {
 #define AGREED(t) 1
 #endif
 
-#define CLOCK(t) (base + 1)
-#ifdef KEPT_ONLY
+#define CLOCK (base + 1)
+inline next_fence(s) {
+#ifdef COUNT_ON		/* the clock is for where no fence is stored */
+	if
+	:: fence[s] == 0 -> fence[s] = CLOCK
+	:: else -> fence[s]++
+	fi
+#else
+	fence[s] = (fence[s] + 1 > CLOCK -> fence[s] + 1 : CLOCK)
+#endif
+}
+
 inline store_kept(s, kept) {
 	fence[s] = (fence[s] > kept -> fence[s] : kept)
 }
-#else	/* one that has lost its record starts at a clock here, too */
-inline store_kept(s, kept) {
-	if
-	:: fence[s] == 0 -> fence[s] = (base + 1 > kept -> base + 1 : kept)
-	:: else -> fence[s] = (fence[s] > kept -> fence[s] : kept)
-	fi
-}
-#endif
 
 inline release_all(s) {
 	for (each : 0 .. TOKENS - 1) {
@@ -381,8 +383,7 @@ inline acquire(s, t, kept) {
 #ifdef FENCE
 		if
 		:: kept > 0 -> store_kept(s, kept)
-		:: kept == 0 && fence[s] == 0 -> fence[s] = CLOCK(t)
-		:: kept == 0 && fence[s] > 0 && IS_FREE(s, t) -> fence[s]++
+		:: kept == 0 && IS_FREE(s, t) -> next_fence(s)
 		:: else
 		fi;
 #endif
@@ -754,6 +755,9 @@ proctype server(byte s)
 #endif
 #if defined(BREAK) && !defined(AT_ONCE)
 	:: d_step { HOLDS_ANY(s) -> release_all(s); done() } /* the fence stays */
+#endif
+#ifdef DUMP		/* a ttl and more after all that it was written after */
+	:: d_step { age == 0 && fence[s] > 1 && !HOLDS_ANY(s) -> fence[s]--; done() }
 #endif
 #ifdef RESTART
 	:: d_step { HAS_SOMETHING(s) -> /* everything is lost */
