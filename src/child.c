@@ -58,8 +58,8 @@ struct start {
 	int cause; /* errno */
 };
 
-/* In that process, which has our memory until exec. Whoever ends it before that
- * is the guard, as the lease is over: so that is the cause, until it is another. */
+/* In that process, which has our memory until exec. A signal that ends it before
+ * that has ended COMMAND. */
 static int become(void *argument)
 {
 	struct start *start = argument;
@@ -72,10 +72,11 @@ static int become(void *argument)
 		start->cause = errno;
 		return 127;
 	}
-	if (deadline_passed(start->latest))
+	if (deadline_passed(start->latest)) {
+		start->cause = ETIME;
 		return 127;
+	}
 	signals_reset();
-	start->cause = 0;
 	execvp(start->command[0], start->command);
 	start->cause = errno;
 	return 127;
@@ -113,21 +114,21 @@ static void start_process(struct child *child, struct start *start,
 	}
 	if (own_group)
 		child->group =
-			clone(lead_group, top, CLONE_VM | CLONE_VFORK, NULL);
+			clone(lead_group, top, CLONE_VM | CLONE_VFORK, start);
 	if (child->group >= 0)
 		child->pid = clone(become, top,
 				   CLONE_VM | CLONE_VFORK | SIGCHLD, start);
 	if (child->group < 0 || child->pid < 0)
 		start->cause = errno;
 	if (child->group > 0)
-		waitpid(child->group, NULL, __WCLONE);
+		waitpid(child->group, NULL, __WALL);
 	munmap(stack, size);
 }
 
 int child_start(struct child *child, char *const command[],
 		const struct guard *guard, struct deadline latest)
 {
-	struct start start = {child, command, guard, latest, ETIME};
+	struct start start = {child, command, guard, latest, 0};
 	struct signals_mask before;
 
 	*child = (struct child){.exit = -1};
