@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -103,6 +104,16 @@ static void write_title(const struct buffer *text)
 	setproctitle("-%s", text->data);
 	if (text->length <= (size_t)(title_mark - title_argv[0]))
 		*title_mark = '\0';
+}
+
+void title_replace(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	if (title_argc == 0)
+		return;
+	/* a last byte that is not 0 would say that the text goes on behind it */
+	memset(title_argv[0], 0, (size_t)(title_end - title_argv[0]) + 1);
+	strlcpy(title_argv[0], name, (size_t)(title_end - title_argv[0]) + 1);
 }
 
 static bool is_continued(char byte)
