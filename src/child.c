@@ -37,26 +37,28 @@ int child_set_environment(const struct lock *lock)
 	return result;
 }
 
-static bool in_foreground(void)
-{
-	int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-	bool result;
-
-	if (terminal < 0)
-		return false;
-	result = tcgetpgrp(terminal) == getpgrp();
-	close(terminal);
-	return result;
-}
-
 /* What the process that becomes COMMAND is to know, and how it went. */
 struct start {
 	const struct child *child;
 	char *const *command;
+	struct job *job;
 	const struct guard *guard;
 	struct deadline latest;
-	int cause; /* errno */
+	uint64_t missed; /* signals that it is to get after exec */
+	int cause;       /* errno */
 };
+
+#define BIT(number) ((uint64_t)1 << ((number)-1))
+
+/* What the group has got, but not this new member of it; and what would stop it
+ * before exec. */
+static uint64_t missed_signals(struct job *job)
+{
+	uint64_t missed = job_look(job) & ~signals_pending();
+
+	return missed |
+	       signals_take(BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU));
+}
 
 /* In that process, which has our memory until exec. A signal that ends it before
  * that has ended COMMAND. */
@@ -66,6 +68,8 @@ static int become(void *argument)
 
 	if (start->child->group != 0)
 		setpgid(0, start->child->group);
+	else
+		start->missed = missed_signals(start->job);
 	/* while the guard's SIGTERM is still blocked, or it would end us
 	 * before we can say that COMMAND was not started */
 	if (guard_announce(start->guard, getpid(), start->child->group) < 0) {
@@ -100,8 +104,7 @@ static int lead_group(void *argument)
 }
 
 /* As vfork(2), on a stack of their own: we wait until exec. */
-static void start_process(struct child *child, struct start *start,
-			  bool own_group)
+static void start_process(struct child *child, struct start *start)
 {
 	size_t size = stack_size(start->command);
 	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -112,7 +115,7 @@ static void start_process(struct child *child, struct start *start,
 		start->cause = errno;
 		return;
 	}
-	if (own_group)
+	if (!job_has_terminal(start->job))
 		child->group =
 			clone(lead_group, top, CLONE_VM | CLONE_VFORK, start);
 	if (child->group >= 0)
@@ -125,21 +128,24 @@ static void start_process(struct child *child, struct start *start,
 	munmap(stack, size);
 }
 
-int child_start(struct child *child, char *const command[],
+int child_start(struct child *child, char *const command[], struct job *job,
 		const struct guard *guard, struct deadline latest)
 {
-	struct start start = {child, command, guard, latest, 0};
+	struct start start = {child, command, job, guard, latest, 0, 0};
 	struct signals_mask before;
 
 	*child = (struct child){.exit = -1};
 	signals_block_all(&before);
-	start_process(child, &start, !in_foreground());
+	start_process(child, &start);
 	signals_unblock(&before);
 	if (start.cause != 0) {
 		if (child->pid > 0)
 			waitpid(child->pid, NULL, 0);
 		child->pid = 0;
 	}
+	for (int number = 1; number < NSIG; number++)
+		if ((start.missed & BIT(number)) != 0)
+			child_signal(child, number);
 	return start.cause;
 }
 
@@ -152,17 +158,33 @@ static pid_t target_of(const struct child *child)
 							    : child->pid;
 }
 
-void child_signal(const struct child *child, int number, bool by_terminal)
+void child_signal(const struct child *child, int number)
 {
 	pid_t target;
 
-	if (child->pid == 0 || (by_terminal && child->group == 0))
+	if (child->pid == 0)
 		return;
 	target = target_of(child);
 	kill(target, number);
 	/* a stopped process takes no other signal */
 	if (number == SIGTERM || number == SIGHUP)
 		kill(target, SIGCONT);
+}
+
+bool child_shares_group(const struct child *child)
+{
+	return child->group == 0 && getpgid(child->pid) == getpgrp();
+}
+
+int child_stopped(const struct child *child)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)child->pid, &info, WSTOPPED | WNOHANG) ==
+				       0 &&
+			       info.si_pid != 0
+		       ? info.si_status
+		       : 0;
 }
 
 bool child_has_exited(const struct child *child)

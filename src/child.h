@@ -1,10 +1,9 @@
 /*
  * COMMAND: started, told of signals, reaped.
  *
- * It has a process group of its own, but for one case: if redlock is in the
- * foreground of a terminal COMMAND stays in redlock's group, so that ^C, ^Z and
- * pipelines work as they do for flock(1); a signal from the terminal has then
- * reached it already and is not sent again.
+ * Without a terminal it has a process group of its own. With one it stays in
+ * redlock's, in the foreground and in the background, so that ^C, ^Z, fg, bg and
+ * pipelines work as they do for flock(1) (job.h).
  *
  * It does not lead its own group. A program that starts a session for itself
  * has to fork if it leads a group, and the parent that is left ends: with
@@ -14,7 +13,10 @@
  *
  * It gets the dispositions and the mask that redlock was started with, and no
  * descriptor of redlock's (all are close-on-exec from birth). All signals stay
- * blocked from fork to exec, so one that comes in between waits for COMMAND.
+ * blocked from fork to exec, so one that comes in between waits for COMMAND. A
+ * signal to the group that came before the fork has reached redlock only: the new
+ * process finds out which these were, and COMMAND gets them once it is there. So
+ * it does with ^Z: it must not stop before exec, as redlock waits for that.
  * It is started as by vfork(2): copying page tables, and the faults behind it,
  * would be a fifteenth of a run. So exec's errno is left in our own memory.
  *
@@ -29,6 +31,7 @@
 
 #include "deadline.h"
 #include "guard.h"
+#include "job.h"
 #include "lock.h"
 
 struct child {
@@ -46,12 +49,18 @@ int child_set_environment(const struct lock *lock);
  * moment latest has passed. 0, or the errno of what failed (ETIME: too late);
  * nothing is left running then.
  */
-int child_start(struct child *child, char *const command[],
+int child_start(struct child *child, char *const command[], struct job *job,
 		const struct guard *guard, struct deadline latest);
 
 /* Sends a signal on, to its group; also if it has left the one that it was
- * started in. by_terminal: the foreground group has it already. */
-void child_signal(const struct child *child, int number, bool by_terminal);
+ * started in. To it alone, if it shares redlock's. */
+void child_signal(const struct child *child, int number);
+
+/* Whether it is in redlock's group (now). */
+bool child_shares_group(const struct child *child);
+
+/* The signal that it has been stopped by since we looked last; 0: by none. */
+int child_stopped(const struct child *child);
 
 /* Whether it has exited; it is not reaped and keeps its pid. */
 bool child_has_exited(const struct child *child);

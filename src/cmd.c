@@ -207,7 +207,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 		cmd_complain(session, &error);
 	}
 	taken.waited = clock_ms() - start;
-	taken.signal = signals_ending();
+	taken.signal = signals_next();
 	if (taken.signal == 0)
 		return taken;
 	/* it came in time: nothing is started, nothing left behind */

@@ -9,6 +9,7 @@
 #include "cmd_json.h"
 #include "command.h"
 #include "duration.h"
+#include "job.h"
 #include "overdue.h"
 #include "signals.h"
 #include "watchdog.h"
@@ -23,6 +24,7 @@ struct run {
 	int status_fd;
 	struct taken taken;
 	struct guard guard;
+	struct job job;
 	struct child child;
 	struct watchdog watchdog;
 	struct overdue overdue;
@@ -108,9 +110,12 @@ static int start(struct run *run)
 		return errno;
 	if (!guard_is_there(&run->guard) && make_guard(run) < 0)
 		return errno;
-	if (guard_entrust(&run->guard, lock->key.data, lock->token, times) < 0)
+	if (guard_entrust(&run->guard, lock->key.data, lock->token, times) <
+		    0 ||
+	    job_start(&run->job) < 0)
 		return errno;
-	cause = child_start(&run->child, run->command, &run->guard, times.term);
+	cause = child_start(&run->child, run->command, &run->job, &run->guard,
+			    times.term);
 	if (cause != 0)
 		return cause;
 	overdue_start(&run->overdue, &run->child, run->guard.mark,
@@ -146,20 +151,28 @@ static void note_lost(struct run *run)
 			  : ": COMMAND is stopped");
 }
 
-/* Hands on every signal that has come. */
+/* Hands on every signal that has come, but what COMMAND has got as well. */
 static void take_signals(struct run *run)
 {
-	struct signals_event event;
+	int number;
 
-	while (signals_next(&event)) {
-		if (event.number == SIGCHLD)
-			continue;
-		child_signal(&run->child, event.number, event.by_terminal);
-		/* ^Z: the shell waits for us to stop, too */
-		if (event.number == SIGTSTP && event.by_terminal &&
-		    !run->child.group)
-			raise(SIGSTOP);
-	}
+	while ((number = signals_next()) != 0)
+		if (number != SIGCHLD && !(job_has_got(&run->job, number) &&
+					   child_shares_group(&run->child)))
+			child_signal(&run->child, number);
+}
+
+/* The shell waits for us to stop, too, and will bring both back. Who stops COMMAND
+ * in order to kill it is not the user. */
+static void follow_stop(struct run *run)
+{
+	int number;
+
+	if (!job_has_terminal(&run->job))
+		return;
+	number = child_stopped(&run->child);
+	if (number != 0 && !run->overdue.begun && !guard_is_due(&run->guard))
+		job_stop(&run->job, number);
 }
 
 static void stop_overdue(struct run *run)
@@ -188,6 +201,7 @@ static void wait_for_command(struct run *run)
 		if (polled[1].revents != 0)
 			note_lost(run);
 		take_signals(run);
+		follow_stop(run);
 		stop_overdue(run);
 		if (child_has_exited(&run->child) &&
 		    overdue_is_over(&run->overdue))
@@ -281,6 +295,7 @@ static void finish(struct run *run)
 		release(run);
 	part_with_guard(run);
 	overdue_release(&run->overdue);
+	job_end(&run->job);
 	if (run->child.pid > 0)
 		child_reap(&run->child);
 	if (!spared)

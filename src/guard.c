@@ -298,6 +298,16 @@ void guard_tell(struct guard *guard, struct guard_times times)
 	pthread_mutex_unlock(&guard->mutex);
 }
 
+bool guard_is_due(struct guard *guard)
+{
+	bool due;
+
+	pthread_mutex_lock(&guard->mutex);
+	due = guard->signal != 0 && deadline_passed(guard->times.term);
+	pthread_mutex_unlock(&guard->mutex);
+	return due;
+}
+
 bool guard_goodbye(struct guard *guard)
 {
 	struct message message;

@@ -90,6 +90,9 @@ int guard_announce(const struct guard *guard, pid_t pid, pid_t group);
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
 
+/* Whether the time to stop COMMAND has come. */
+bool guard_is_due(struct guard *guard);
+
 /*
  * COMMAND has exited; it must not be reaped before guard_wait. True where the
  * guard was told before its time to act: so it has not acted, and will not,

@@ -9,7 +9,7 @@
  *
  * SIGTERM (and SIGCONT, as a stopped process takes no SIGTERM) at the moment
  * at, SIGKILL kill_after later, both to COMMAND's group and all of its tree
- * (tree.h): in the foreground of a terminal that is not redlock, nor the rest
+ * (tree.h): with a terminal that is not redlock, nor the rest
  * of a pipeline. What was begun is over when nothing of the tree is left.
  *
  * It is redlock that does it, in the loop in which it waits for COMMAND, with

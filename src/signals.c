@@ -11,12 +11,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static const int ending[] = {SIGINT,  SIGTERM, SIGHUP,
-			     SIGQUIT, SIGUSR1, SIGUSR2};
+/* Those that by default do not end a process, and those that cannot be blocked. */
+static const int harmless[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP, SIGTTIN,
+			       SIGTTOU, SIGURG,   SIGKILL, SIGSTOP};
 static const int others[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
 
 static sigset_t inherited_mask;
-static struct sigaction inherited_pipe, inherited_child;
+static struct sigaction inherited_pipe, inherited_size, inherited_child;
 static sigset_t watched;
 static int descriptor = -1;
 
@@ -26,21 +27,23 @@ void signals_init(void)
 
 	sigprocmask(SIG_SETMASK, NULL, &inherited_mask);
 	sigaction(SIGPIPE, &action, &inherited_pipe);
+	sigaction(SIGXFSZ, &action, &inherited_size);
 	action.sa_handler = SIG_DFL;
 	sigaction(SIGCHLD, &action, &inherited_child);
 }
 
 /* Blocks and watches these, but for those that we were told to ignore. */
-static int watch(const int *numbers, size_t count)
+static int watch(const sigset_t *numbers)
 {
 	int fd;
 
-	for (size_t i = 0; i < count; i++) {
+	for (int number = 1; number < NSIG; number++) {
 		struct sigaction current;
 
-		if (sigaction(numbers[i], NULL, &current) == 0 &&
+		if (sigismember(numbers, number) == 1 &&
+		    sigaction(number, NULL, &current) == 0 &&
 		    current.sa_handler != SIG_IGN)
-			sigaddset(&watched, numbers[i]);
+			sigaddset(&watched, number);
 	}
 	sigprocmask(SIG_BLOCK, &watched, NULL);
 	fd = signalfd(descriptor, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -51,31 +54,76 @@ static int watch(const int *numbers, size_t count)
 
 int signals_open(void)
 {
+	sigset_t ending;
+
+	sigfillset(&ending);
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		sigdelset(&ending, harmless[i]);
 	sigemptyset(&watched);
-	return watch(ending, sizeof(ending) / sizeof(ending[0]));
+	return watch(&ending);
 }
 
 int signals_open_all(void)
 {
-	return watch(others, sizeof(others) / sizeof(others[0]));
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		sigaddset(&set, others[i]);
+	return watch(&set);
 }
 
-bool signals_next(struct signals_event *event)
+int signals_next(void)
 {
 	struct signalfd_siginfo info;
 
 	if (read(descriptor, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return false;
-	event->number = (int)info.ssi_signo;
-	event->by_terminal = info.ssi_code == SI_KERNEL;
-	return true;
+		return 0;
+	return (int)info.ssi_signo;
 }
 
-int signals_ending(void)
+static uint64_t bit_of(int number)
 {
-	struct signals_event event;
+	return (uint64_t)1 << (number - 1);
+}
 
-	return signals_next(&event) ? event.number : 0;
+uint64_t signals_pending(void)
+{
+	uint64_t result = 0;
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&pending, number) == 1)
+			result |= bit_of(number);
+	return result;
+}
+
+uint64_t signals_take(uint64_t which)
+{
+	const struct timespec at_once = {0};
+	uint64_t taken = 0;
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	for (number = 1; number < NSIG; number++)
+		if ((which & bit_of(number)) != 0)
+			sigaddset(&set, number);
+	while ((number = sigtimedwait(&set, NULL, &at_once)) > 0)
+		taken |= bit_of(number);
+	return taken;
+}
+
+void signals_stop(int number)
+{
+	sigset_t only, before;
+
+	sigemptyset(&only);
+	sigaddset(&only, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &only, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void signals_block_all(struct signals_mask *before)
@@ -94,6 +142,7 @@ void signals_unblock(const struct signals_mask *before)
 void signals_reset(void)
 {
 	sigaction(SIGPIPE, &inherited_pipe, NULL);
+	sigaction(SIGXFSZ, &inherited_size, NULL);
 	sigaction(SIGCHLD, &inherited_child, NULL);
 	sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }

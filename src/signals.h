@@ -3,8 +3,10 @@
  *
  * Signals that end a waiter or go to COMMAND are blocked and read from one
  * signalfd, so none can hit between two lines: it stays pending until somebody
- * looks, and whoever sleeps has the descriptor in its poll set. What the
- * parent had set to be ignored (nohup) stays so.
+ * looks, and whoever sleeps has the descriptor in its poll set. These are all
+ * that would end us, whatever they are for: a lock that is left behind by
+ * SIGALRM is left behind. A fault of our own still ends us, as the kernel lets
+ * nobody block that. What the parent had set to be ignored (nohup) stays so.
  *
  * The only module that touches masks and dispositions. Process-wide.
  */
@@ -12,33 +14,34 @@
 #define SIGNALS_H
 
 #include <signal.h>
-#include <stdbool.h>
+#include <stdint.h>
 
 struct signals_mask {
 	sigset_t set;
 };
 
-/* First act of main: remembers what was inherited; SIGPIPE is ignored from
- * here on, SIGCHLD is not. */
+/* First act of main: remembers what was inherited; SIGPIPE and SIGXFSZ are
+ * ignored from here on (a write then fails), SIGCHLD is not. */
 void signals_init(void);
 
-/* A descriptor that is readable once a signal has come that ends a waiter
- * (INT TERM HUP QUIT USR1 USR2); -1 with errno. */
+/* A descriptor that is readable once a signal has come that would end us;
+ * -1 with errno. */
 int signals_open(void);
-
-/* Takes the next such signal; 0 where there is none. */
-int signals_ending(void);
 
 /* From now on the descriptor also tells of CHLD, WINCH, CONT and TSTP. */
 int signals_open_all(void);
 
-struct signals_event {
-	int number;
-	bool by_terminal; /* the whole foreground group has got it */
-};
+/* Takes the next one; 0 if nothing is pending. */
+int signals_next(void);
 
-/* Takes the next one; false where nothing is pending. */
-bool signals_next(struct signals_event *event);
+/* What is pending for this process of those that it blocks: bit N - 1 for signal
+ * N. _take takes them, if
+ * they are in which. Async-signal-safe. */
+uint64_t signals_pending(void);
+uint64_t signals_take(uint64_t which);
+
+/* Stops us by this signal, until we are continued. */
+void signals_stop(int number);
 
 /* Around fork and pthread_create: nothing is delivered in between. */
 void signals_block_all(struct signals_mask *before);

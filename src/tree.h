@@ -41,7 +41,7 @@
  * has to be dead at the deadline is stopped earlier, by twice the time of a look
  * and a little more, and a look that is not done by then is given up.
  *
- * On a terminal COMMAND shares its group with redlock and the rest of the
+ * With a terminal COMMAND shares its group with redlock and the rest of the
  * pipeline. There the group's members count that carry the lock's mark.
  *
  * Reads /proc: proc(5).

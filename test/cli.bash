@@ -141,3 +141,14 @@ type_keys() {
 	# shellcheck disable=SC2059 # a format it is
 	printf "$2" >"$TMP/$1.keys"
 }
+
+# at_terminal [COMMAND...] <STEPS: what tools/terminal.py does, with an interactive shell where there is no COMMAND.
+# $status is COMMAND's.
+at_terminal() {
+	(($#)) || set -- bash --norc --noprofile --noediting -i
+	status=0
+	PS1='ready> ' TERM=xterm HISTFILE='' LESS='' timeout -k 1 100 \
+		python3 -I "$ROOT/test/tools/terminal.py" --seconds $((20 * SLOW)) "$@" 3>&- 4>&- || status=$?
+}
+
+SCREEN="python3 -I $ROOT/test/tools/screen.py"

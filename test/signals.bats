@@ -7,6 +7,8 @@ load helper
 load cli
 
 SIGNALS=(INT TERM HUP QUIT USR1 USR2)
+# what else ends a process that is not prepared for it
+RARE=(ALRM VTALRM PROF IO PWR STKFLT XCPU ABRT TRAP SYS BUS RTMIN RTMIN+7 RTMAX)
 
 setup_file() {
 	servers_start 1
@@ -91,6 +93,21 @@ sent_all() {
 	[[ $(rcli 0 EXISTS "$(record)") == 0 ]]
 }
 
+@test "a signal of any kind ends a waiter in order: nothing is left at the server" {
+	hold
+	local signal
+	for signal in "${RARE[@]}"; do
+		spawn "$signal" env --default-signal "$REDLOCK" run -v "$KEY" touch "$TMP/ran"
+	done
+	wait_until 'queued ${#RARE[@]} 0'
+	for signal in "${RARE[@]}"; do
+		kill "-$signal" "$(pid "$signal")"
+		finish "$signal" 10
+		died_of "$signal"
+	done
+	[[ $(rcli 0 EXISTS "$(record):queue") == 0 && ! -e $TMP/ran ]]
+}
+
 @test "a signal ends a long pause between two attempts at once" {
 	hold
 	local signal
@@ -159,6 +176,30 @@ sent_all() {
 		wait_until "is_over $output"
 		key_free 0
 	done
+}
+
+@test "a signal of any kind ends COMMAND, and frees KEY" {
+	local signal
+	for signal in "${RARE[@]}"; do
+		spawn "$signal" env --default-signal "$REDLOCK" run "$KEY-$signal" sh -c 'echo; exec sleep 300'
+	done
+	for signal in "${RARE[@]}"; do
+		wait_until "[[ -s $TMP/$signal.out ]]"
+		kill "-$signal" "$(pid "$signal")"
+		finish "$signal" 10
+		died_of "$signal"
+		[[ $stderr == '' && $(rcli 0 EXISTS "$KEY-$signal") == 0 ]]
+	done
+}
+
+@test "a file that must not grow ends neither redlock nor the run: what COMMAND says goes on, KEY is released" {
+	spawn holder "$REDLOCK" run -v "$KEY" sh -c 'echo; until [ -e "$0" ]; do sleep 0.02; done; exit 3' "$TMP/stop"
+	wait_until '[[ -s $TMP/holder.out ]]'
+	prlimit --fsize=0 --pid "$(pid holder)"
+	touch "$TMP/stop"
+	finish holder
+	[[ $status == 3 ]]
+	key_free 0
 }
 
 @test "each signal reaches COMMAND and its children once, in the order in which they came" {

@@ -1,0 +1,263 @@
+#!/usr/bin/env bats
+# With a terminal redlock is no more in the way than flock(1): COMMAND has the terminal when redlock has it, and
+# stops, goes on and ends with it.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2153,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load helper
+load cli
+
+setup_file() {
+	servers_start 1
+}
+
+# ---------------------------------------------------------------- stop, fg, bg
+
+@test "a full-screen program gives the prompt back at ^Z, and when it stops by itself; fg gives it the terminal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY $SCREEN
+		see UP
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see UP
+		key z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see AGAIN
+		key s
+		see Stopped(.|\n)*ready> $
+		type fg
+		see AGAIN
+		key x
+		see key-x
+		key q
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "started in the background and brought to the foreground, it gets the terminal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'touch $TMP/on; exec $SCREEN' &
+		see ready> $
+		run [[ -e $TMP/on ]]
+		run [[ \$(ps -o stat= -p \$(pgrep -fx "$SCREEN.*")) == T* ]]
+		type fg
+		see UP
+		key x
+		see key-x
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type bg
+		see ready> $
+		type fg
+		see key-x
+		key q
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "less, by itself and at the end of a pipeline, stops and goes on" {
+	seq 1000 >"$TMP/numbers"
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY less $TMP/numbers
+		see 23\r\n(.|\n)*numbers
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see 23\r\n
+		key G
+		see 1000
+		key q
+		see ready> $
+		type $REDLOCK run $KEY seq 100000 | less
+		see 23\r\n:
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see 23\r\n
+		key G
+		see 100000
+		key q
+		see ready> $
+		type exit \${PIPESTATUS[0]}
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "an interactive shell has its own jobs, ^C and ^Z, and can be suspended" {
+	at_terminal <<-STEPS
+		see ready> $
+		type PS1='inner> ' $REDLOCK run $KEY bash --norc --noprofile --noediting -i
+		see inner> $
+		type sh -c 'echo u''p; exec sleep 300'
+		see up
+		key ^C
+		see inner> $
+		type sh -c 'echo u''p; exec cat'
+		see up
+		key ^Z
+		see Stopped(.|\n)*inner> $
+		type fg
+		see cat
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see inner> $
+		type suspend
+		see Stopped(.|\n)*ready> $
+		type fg
+		see bash
+		type exit 5
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 5 ]]
+	key_free 0
+}
+
+@test "a password is asked for at the terminal, also after ^Z and fg" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY python3 -Ic 'import getpass; print(getpass.getpass("Word: ")[::-1])'
+		see Word: $
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see python3
+		run [[ \$(ps -o stat= -p \$(pgrep -fx "python3 -Ic import getpass.*")) == S*+ ]]
+		type secret
+		see terces
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a COMMAND that stops and tells nobody stops redlock; in the background both go on" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'kill -STOP \$\$; touch $TMP/on; exit 4'
+		see Stopped(.|\n)*ready> $
+		type bg
+		see ready> $
+		run [[ -e $TMP/on ]]
+		type wait %1
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 4 ]]
+	key_free 0
+}
+
+@test "^Z stops the lease, too: COMMAND is dead when it ends, and fg says that it was lost" {
+	mkdir "$TMP/stamps"
+	cat >"$TMP/steps" <<-STEPS
+		see ready> $
+		type $REDLOCK run -t 2s $KEY $STAMP -t -c 1 $TMP/stamps
+		run [[ \$($STAMP -l $TMP/stamps | wc -l) == 2 ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run [[ -e $TMP/next ]]
+		type fg
+		see lock lost
+		see ready> $
+		type exit \$?
+	STEPS
+	session() { at_terminal <"$TMP/steps"; exit "$status"; }
+	spawn session session
+	wait_until 'stamped $TMP/stamps 2'
+	redlock run --quarantine 0 -t 2s -w 20s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
+	expect 0
+	assert_exclusive "$TMP/stamps" 2
+	touch "$TMP/next"
+	finish session
+	[[ $status == 76 ]]
+}
+
+@test "a COMMAND that is stopped in order to be killed is no stopped job" {
+	mkdir "$TMP/stamps"
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run --max-hold 1s -k 300ms -t 6s $KEY $STAMP -t -c 1 $TMP/stamps
+		see stopped after --max-hold 1s\r\n
+		see ^ready> $
+		type echo \$?
+		see 124\r\n
+		see ready> $
+		type $REDLOCK run -t 2s -k 300ms --timeout 200ms $KEY-lost $STAMP -t -c 1 $TMP/stamps
+		run [[ \$($STAMP -l $TMP/stamps | wc -l) == 4 ]]
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY-lost
+		see lock lost: .*\r\n
+		see ^ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 76 ]]
+}
+
+# ---------------------------------------------------------------- signals
+
+@test "a signal to the whole job reaches COMMAND once, and so does one to redlock alone" {
+	local signal round=0
+	cat >"$TMP/steps" <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY perl $HEAR $TMP/heard $TMP/stop INT,TERM,HUP,USR1,USR2 2 & echo \$! >$TMP/pid
+		run [[ \$(grep -c ready $TMP/heard) == 2 ]]
+	STEPS
+	# redlock is stopped, so that what it might add is a signal of its own; what is handed on keeps its order
+	for signal in INT TERM HUP USR1; do
+		((++round))
+		cat >>"$TMP/steps" <<-STEPS
+			run kill -STOP \$(<$TMP/pid)
+			type kill -$signal %1
+			run [[ \$(grep -c ^$signal $TMP/heard) == 2 ]]
+			run kill -CONT \$(<$TMP/pid)
+			type kill -USR2 \$(<$TMP/pid)
+			run [[ \$(grep -c ^USR2 $TMP/heard) == $round ]]
+			run [[ \$(grep -c ^$signal $TMP/heard) == 2 ]]
+		STEPS
+	done
+	printf '%s\n' "run touch $TMP/stop" 'type wait %1' 'see ready> $' 'type exit $?' >>"$TMP/steps"
+	at_terminal <"$TMP/steps"
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a terminal that hangs up ends COMMAND and frees KEY, with redlock as the session's leader and below a shell" {
+	at_terminal "$REDLOCK" run "$KEY" sh -c "echo up; exec sleep 300" <<-STEPS
+		see up
+		hangup
+	STEPS
+	[[ $status == 129 ]]
+	key_free 0
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo u''p; exec sleep 300'
+		see up
+		hangup
+	STEPS
+	wait_until 'key_free 0'
+}
+
+@test "nothing of redlock's stays in a job whose redlock was killed" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run -k 100ms $KEY sh -c 'touch $TMP/on; exec sleep 300' & echo \$! >$TMP/pid
+		run [[ -e $TMP/on && \$(pgrep -g \$(<$TMP/pid) | wc -l) == 3 ]]
+		run kill -KILL \$(<$TMP/pid)
+		run [[ -z \$(pgrep -g \$(<$TMP/pid)) ]]
+		type exit
+	STEPS
+	[[ $status == 0 ]]
+}
