@@ -126,16 +126,6 @@ static int start(struct run *run)
 	return 0;
 }
 
-static void start_watchdog(struct run *run)
-{
-	if (!deadline_passed(watchdog_due(&run->watchdog)) ||
-	    watchdog_start(&run->watchdog) == 0)
-		return;
-	/* the guard stops COMMAND when the lease ends */
-	log_error("%s: no thread to renew the lock: %s", run->settings->key,
-		  strerror(errno));
-}
-
 static void note_lost(struct run *run)
 {
 	struct error why;
@@ -192,13 +182,15 @@ static void wait_for_command(struct run *run)
 			{.fd = -1, .events = POLLIN},
 		};
 
-		start_watchdog(run);
+		watchdog_act(&run->watchdog);
+		if (!run->overdue.begun)
+			note_lost(run);
 		if (!run->lost && !run->overdue.begun)
 			polled[1].fd = watchdog_fd(&run->watchdog);
 		deadline_poll(polled, 2,
 			      deadline_earlier(overdue_next(&run->overdue),
 					       watchdog_due(&run->watchdog)));
-		if (polled[1].revents != 0)
+		if (!run->overdue.begun)
 			note_lost(run);
 		take_signals(run);
 		follow_stop(run);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include "log.h"
 #include "signals.h"
 #include "title.h"
+
+#define WATCHDOG_STACK ((size_t)512 << 10) /* where memory is limited */
 
 #define KILL_SHARE 6 /* of a short lease, between SIGTERM and SIGKILL */
 
@@ -79,48 +82,57 @@ static void note_renewal(struct watchdog *watchdog)
 		 duration_format(text, deadline_left(watchdog->lock->valid)));
 }
 
+/* A round with the servers, and what follows from it. False: it is over. */
+static bool renew(struct watchdog *watchdog)
+{
+	struct lock *lock = watchdog->lock;
+	struct deadline round = deadline_in(lock->quorum->timeout);
+	struct error latest = {0};
+	enum lock_result result;
+
+	if (deadline_passed(watchdog->end)) {
+		lose_by_silence(watchdog, &watchdog->last, lock->started);
+		return false;
+	}
+	result = lock_extend(lock, deadline_earlier(watchdog->end, round),
+			     &latest);
+	if (result == LOCK_INTERRUPTED)
+		return false;
+	if (result == LOCK_NOT_HELD) {
+		lose(watchdog, &latest);
+		return false;
+	}
+	if (result == LOCK_OK && !deadline_passed(watchdog->end)) {
+		watchdog->failures = 0;
+		watchdog->end = plan(watchdog).term;
+		watchdog->next = deadline_at(lock->started + lock->ttl / 3);
+		note_renewal(watchdog);
+		return true;
+	}
+	log_step("not renewed: %s", latest.text);
+	/* a round that was cut short tells less than the one before */
+	if (watchdog->failures == 0 || round.at <= watchdog->end.at)
+		watchdog->last = latest;
+	quorum_renew_silent(lock->quorum);
+	watchdog->next = watchdog->failures++ == 0
+				 ? deadline_in(0)
+				 : deadline_in(lock->lease / 10);
+	return true;
+}
+
+static struct deadline next_round(const struct watchdog *watchdog)
+{
+	return deadline_earlier(watchdog->next, watchdog->end);
+}
+
 static void *run(void *argument)
 {
 	struct watchdog *watchdog = argument;
-	struct lock *lock = watchdog->lock;
-	struct deadline next = lock->renew;
-	struct deadline end = plan(watchdog).term;
-	struct error error = {0};
-	unsigned failures = 0;
 
-	while (lock_idle(lock, deadline_earlier(next, end)) !=
-	       GATHER_INTERRUPTED) {
-		struct deadline round = deadline_in(lock->quorum->timeout);
-		struct error latest = {0};
-		enum lock_result result;
-
-		if (deadline_passed(end)) {
-			lose_by_silence(watchdog, &error, lock->started);
-			break;
-		}
-		result = lock_extend(lock, deadline_earlier(end, round),
-				     &latest);
-		if (result == LOCK_INTERRUPTED)
-			break;
-		if (result == LOCK_NOT_HELD) {
-			lose(watchdog, &latest);
-			break;
-		}
-		if (result == LOCK_OK && !deadline_passed(end)) {
-			failures = 0;
-			end = plan(watchdog).term;
-			next = deadline_at(lock->started + lock->ttl / 3);
-			note_renewal(watchdog);
-			continue;
-		}
-		log_step("not renewed: %s", latest.text);
-		/* a round that was cut short tells less than the one before */
-		if (failures == 0 || round.at <= end.at)
-			error = latest;
-		quorum_renew_silent(lock->quorum);
-		next = failures++ == 0 ? deadline_in(0)
-				       : deadline_in(lock->lease / 10);
-	}
+	while (lock_idle(watchdog->lock, next_round(watchdog)) !=
+		       GATHER_INTERRUPTED &&
+	       renew(watchdog))
+		;
 	return NULL;
 }
 
@@ -133,9 +145,11 @@ void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 		.kill_after = kill_after,
 		.due = quorum_is_idle(lock->quorum) ? lock->renew
 						    : deadline_at(0),
+		.next = lock->renew,
 		.stop = -1,
 		.lost_event = -1,
 	};
+	watchdog->end = plan(watchdog).term;
 	pthread_mutex_init(&watchdog->mutex, NULL);
 	lock->quorum->interrupt = -1;
 	if (title_is_set())
@@ -149,24 +163,42 @@ static int open_event(int *fd)
 	return *fd;
 }
 
-int watchdog_start(struct watchdog *watchdog)
+/* 0, or an errno. */
+static int start_thread(struct watchdog *watchdog)
 {
 	struct signals_mask before;
+	pthread_attr_t attributes;
 	int result;
 
-	watchdog->due = deadline_in(watchdog->lock->ttl / 10);
 	if (open_event(&watchdog->stop) < 0 ||
 	    open_event(&watchdog->lost_event) < 0)
-		return -1;
+		return errno;
 	watchdog->lock->quorum->interrupt = watchdog->stop;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, WATCHDOG_STACK);
 	signals_block_all(&before);
-	result = pthread_create(&watchdog->thread, NULL, run, watchdog);
+	result = pthread_create(&watchdog->thread, &attributes, run, watchdog);
 	signals_unblock(&before);
+	pthread_attr_destroy(&attributes);
 	watchdog->running = result == 0;
-	if (watchdog->running)
-		watchdog->due = deadline_never();
-	errno = result;
-	return result == 0 ? 0 : -1;
+	if (!watchdog->running)
+		watchdog->lock->quorum->interrupt = -1;
+	return result;
+}
+
+void watchdog_act(struct watchdog *watchdog)
+{
+	int cause;
+
+	if (!deadline_passed(watchdog->due))
+		return;
+	cause = start_thread(watchdog);
+	watchdog->due = deadline_never();
+	if (cause == 0)
+		return;
+	log_step("no thread to renew the lock: %s", strerror(cause));
+	if (!deadline_passed(next_round(watchdog)) || renew(watchdog))
+		watchdog->due = next_round(watchdog);
 }
 
 struct deadline watchdog_due(const struct watchdog *watchdog)

@@ -13,10 +13,13 @@
  *
  * The thread is started when it is due: before the first renewal, or at once
  * where a server has not answered yet. A command that has ended by then did not
- * pay for it. Where it cannot be started it is due again a tenth of the ttl
- * later; and the guard knows the end of validity from the start.
+ * pay for it. If it cannot be started, as COMMAND has filled the limit of
+ * processes or of memory, the round is made in the thread that called, which
+ * then cannot hand signals on for as long as a round takes (the server timeout,
+ * 1 s unless told); and the start is tried again when the next round is due. The
+ * guard knows the end of validity from the beginning.
  *
- * From _start to _stop the connections and the lock belong to the thread.
+ * From the thread's start to _stop the connections and the lock belong to the thread.
  * While it sleeps it reads what servers send late and sees a connection that
  * was closed. All signals are blocked in it; _stop ends its sleep at once. Each
  * renewal sets the process title (title.h).
@@ -33,8 +36,11 @@
 struct watchdog {
 	struct lock *lock;
 	struct guard *guard;
-	int64_t kill_after; /* ms */
-	struct deadline due;
+	int64_t kill_after;        /* ms */
+	struct deadline due;       /* _act */
+	struct deadline next, end; /* of rounds: the next one, and the last */
+	unsigned failures;         /* in a row */
+	struct error last;         /* of them */
 	pthread_t thread;
 	bool running;
 	int stop;              /* eventfd, or -1: end the thread */
@@ -52,13 +58,13 @@ struct guard_times watchdog_plan(const struct lock *lock, int64_t kill_after);
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 		   struct guard *guard, int64_t kill_after);
 
-/* When it has to be started; never, once it runs. */
+/* When to call _act; never, once the thread runs. */
 struct deadline watchdog_due(const struct watchdog *watchdog);
 
-/* 0, or -1 with errno. */
-int watchdog_start(struct watchdog *watchdog);
+/* Starts the thread, or does what it would do, if that is due. */
+void watchdog_act(struct watchdog *watchdog);
 
-/* Readable once the lock is lost; -1 before the start. */
+/* Readable once the thread has lost the lock; -1 without one. */
 int watchdog_fd(const struct watchdog *watchdog);
 
 /* Whether the lock is lost, and why. */

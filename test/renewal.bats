@@ -276,3 +276,70 @@ lost() {
 	expect 76 $'up\ntold' "redlock: $KEY: lock lost: .*"
 	key_held_by another-program 0
 }
+
+# threadless COMMAND...: $threadless runs it where no thread can be started (test/inject/inject.c).
+threadless() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	: >"$TMP/report"
+	threadless=(env LD_PRELOAD="$TOOLS/inject.so" INJECT=0:pthread_create:0:11 INJECT_REPORT="$TMP/report" "$@")
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "without a thread to be had the lock is renewed all the same, and its loss is seen" {
+	local threadless
+	servers_start 3
+	mkdir "$TMP/stamps"
+	threadless "$REDLOCK" run --quarantine 0 -t 3s --status-fd 1 "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	spawn run "${threadless[@]}"
+	wait_until 'stamped $TMP/stamps'
+	renewals 4
+	server_stop 0
+	renewals 2 1
+	server_continue 0
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 && ! $stderr ]]
+	(($(jq .renewals <<<"$output") >= 5))
+	wait_until 'key_free 0'
+	rm -r "$TMP/stamps" "$TMP/end"
+	mkdir "$TMP/stamps"
+	threadless "$REDLOCK" run --quarantine 0 -t 3s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	spawn run "${threadless[@]}"
+	wait_until 'stamped $TMP/stamps'
+	renewals 2
+	rcli 0 DEL "$KEY"
+	rcli 1 DEL "$KEY"
+	lost
+}
+
+# native: the sanitizers' and valgrind's own needs are beyond any limit
+# bats test_tags=native
+@test "a command that fills the limit of processes keeps its lock" {
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	[[ $(id -u) == 0 ]] || skip "another user to be needs root"
+	local as=(setpriv --reuid 61234 --regid 61234 --clear-groups)
+	"${as[@]}" test -x "$REDLOCK" || skip "other users may not run $REDLOCK"
+	servers_start_tcp 1
+	spawn run "${as[@]}" bash -c 'ulimit -u 8 && exec "$@"' - \
+		"$REDLOCK" run -t 3s -v --status-fd 1 "$KEY" perl -e '
+			while (defined(my $pid = fork)) { $pid or sleep(8), exit }
+			$| = 1; print "full\n"; sleep 6; exit 3'
+	wait_until '[[ $(<"$TMP/run.out") == *full* ]]'
+	finish run
+	[[ $status == 3 && $stderr == *"no thread to renew the lock"* && $stderr != *lost* ]]
+	(($(grep outcome <<<"$output" | jq .renewals) >= 3))
+}
+
+# native: as above
+# bats test_tags=native
+@test "a limit of memory leaves room for the thread that renews" {
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	servers_start 1
+	spawn run bash -c 'ulimit -s 4000000 && ulimit -v 1000000 && exec "$@"' - \
+		"$REDLOCK" run -v -t 2s "$KEY" sh -c "until [ -e $TMP/end ]; do sleep 0.05; done; exit 3"
+	wait_until '[[ $(<"$TMP/run.err") == *renewed* ]]'
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 && $stderr != *thread* ]]
+}
