@@ -134,7 +134,7 @@ int cmd_doctor(struct settings *settings)
 	doctor = heap_get(1, sizeof(*doctor));
 	doctor_init(doctor, &quorum,
 		    settings->key != NULL ? settings->key : "redlock",
-		    settings->quarantine);
+		    settings->quarantine, settings->ttl);
 	doctor_examine(doctor, &error);
 	status = show(doctor, settings, &error);
 	doctor_release(doctor);

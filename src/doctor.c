@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "log.h"
 #include "script.h"
+#include "sentinel.h"
 
 #define ROUNDS_MOST 10 /* that the lock has to live for */
 #define RIGHTS_LONGEST 200
@@ -39,7 +40,7 @@ static const char stage_names[STAGES][10] = {
 };
 
 void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
-		 int64_t quarantine)
+		 int64_t quarantine, int64_t ttl)
 {
 	struct buffer name = {0};
 	char number[TOKEN_SIZE];
@@ -47,6 +48,7 @@ void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
 	token_make(number);
 	buffer_print(&name, "%s:doctor:%s", key, number);
 	doctor->key = name.data;
+	doctor->ttl = ttl;
 	lock_init(&doctor->lock, quorum, name.data,
 		  ROUNDS_MOST * quorum->timeout, quarantine);
 	doctor->lock.afterlife = 0;
@@ -319,6 +321,8 @@ static struct argument subscribe(struct doctor *doctor)
 
 static void advise(struct doctor *doctor, size_t i)
 {
+	const struct quorum *quorum = doctor->lock.quorum;
+	const struct url *url = &quorum->servers[i].url;
 	const char *deaf = mailbox_failure(&doctor->mailbox, i);
 
 	if (!mailbox_is_open(&doctor->mailbox, i))
@@ -326,6 +330,10 @@ static void advise(struct doctor *doctor, size_t i)
 			     deaf != NULL ? deaf : "no answer",
 			     ": waiters ask again and again");
 	checkup_advise(&doctor->at[i], doctor->lock.quarantine);
+	if (url->kind == URL_SENTINEL)
+		sentinel_advise(&doctor->at[i].warnings,
+				sentinel_down_after(url, quorum->timeout),
+				doctor->ttl);
 }
 
 int doctor_examine(struct doctor *doctor, struct error *error)

@@ -2,7 +2,7 @@
  * Whether servers would grant a lock now, tried as a lock would be, and what is
  * not as it should be.
  *
- *	doctor_init(&doctor, &quorum, key, quarantine);
+ *	doctor_init(&doctor, &quorum, key, quarantine, ttl);
  *	doctor_examine(&doctor, &error);
  *	doctor_release(&doctor);
  *
@@ -17,6 +17,8 @@
  * lock is ever disturbed. Nothing is left: its record ends with it (lock.h,
  * afterlife), and it with its short lease where the doctor was killed; places in
  * a queue end after a minute.
+ *
+ * Sentinels are asked at last how long they wait for a master that is silent.
  *
  * What servers say is shown, and decides what is advised; votes are counted as
  * those of any lock (ballot.h). The quorum's servers must be asked for their
@@ -34,6 +36,7 @@ struct doctor {
 	struct busy busy;
 	char *key;              /* owned */
 	int stage;              /* that all are at */
+	int64_t ttl;            /* ms; of the locks that there will be */
 	int64_t asked;          /* on the wall clock: when this stage began */
 	bool well;              /* a quorum would grant a lock */
 	struct buffer warnings; /* of all of them, as a checkup's */
@@ -44,7 +47,7 @@ struct doctor {
 
 /* doctor is zeroed. */
 void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
-		 int64_t quarantine);
+		 int64_t quarantine, int64_t ttl);
 void doctor_release(struct doctor *doctor);
 
 /* 0, or -1 with *error where no quorum would grant a lock: its code is that of

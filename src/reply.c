@@ -127,6 +127,25 @@ struct value reply_item(const struct reply *reply, size_t value, size_t n)
 	return item;
 }
 
+struct value reply_pair(const struct reply *reply, const char *name)
+{
+	const redisReply *whole = reply->whole;
+	struct value found, nothing = {0};
+	size_t count = 0;
+
+	if (whole != NULL && whole->type == REDIS_REPLY_ARRAY)
+		count = whole->elements;
+	for (size_t n = 0; n + 1 < count; n += 2) {
+		flatten_value(&found, whole->element[n]);
+		if (found.text == NULL || strcmp(found.text, name) != 0)
+			continue;
+		found = (struct value){0};
+		flatten_value(&found, whole->element[n + 1]);
+		return found;
+	}
+	return nothing;
+}
+
 static bool starts_with(const char *text, const char *start)
 {
 	return strncmp(text, start, strlen(start)) == 0;

@@ -53,6 +53,10 @@ bool reply_is_message(const struct reply *reply);
 size_t reply_item_count(const struct reply *reply, size_t value);
 struct value reply_item(const struct reply *reply, size_t value, size_t n);
 
+/* Of an array of names and values in turn, the value of this name; its text NULL
+ * where there is none. */
+struct value reply_pair(const struct reply *reply, const char *name);
+
 struct refusal {
 	int code;         /* enum exit_code */
 	bool passing;     /* may be gone at the next try */

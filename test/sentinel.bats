@@ -380,6 +380,41 @@ forgets() {
 	rcli "$1" CONFIG SET replica-read-only yes
 }
 
+# waits MS: so long the Sentinels wait for a silent master.
+waits() {
+	sentinels_each SENTINEL SET main down-after-milliseconds "$1"
+}
+
+@test "doctor warns of Sentinels that wait longer for a master than a run does" {
+	local says="redis\\+sentinel://.*/main: warning: its Sentinels wait"
+	sentinels_start 1 --appendonly yes
+	waits 30000
+	redlock doctor
+	[[ $status == 0 && $output =~ $says' 30s for a master that is down, and a run with a ttl of 30s does not: set down-after-milliseconds to 12000 at most, or use -t 66s' ]]
+	redlock doctor -t 5s
+	[[ $status == 0 && $output =~ $says' 30s for a master that is down, and a run with a ttl of 5s does not: use -t 66s' ]]
+	redlock doctor -q -t 66s
+	[[ $status == 0 && $output != *Sentinels* ]]
+	waits 12000
+	redlock doctor -q
+	[[ $status == 0 && $output != *Sentinels* ]]
+	waits 12001
+	redlock doctor -q
+	[[ $status == 0 && $output == *Sentinels* ]]
+	# one of them is enough, as it may be that one whose vote is needed
+	waits 2000
+	sentinels rcli 1 SENTINEL SET main down-after-milliseconds 30000
+	redlock doctor -q
+	[[ $status == 0 && $output == *'Sentinels wait 30s'* ]]
+	# who does not say it is not waited for after the time of a round
+	sentinels server_stop 1
+	redlock doctor -q
+	[[ $status == 0 && $output != *Sentinels* ]]
+	sentinels server_continue 1
+	redlock doctor --format json -q
+	[[ $(jq -r '.servers[0].warnings[]' <<<"$output") == *'Sentinels wait 30s'* ]]
+}
+
 @test "a command is stopped before its lease ends when the new master has not got its lock" {
 	local killed
 	sentinels_start 1

@@ -1,0 +1,22 @@
+/*
+ * What Sentinels (discovery.h) say of the master that they watch, for doctor: no
+ * lock asks for it.
+ */
+#ifndef SENTINEL_H
+#define SENTINEL_H
+
+#include <stdint.h>
+
+#include "output.h"
+#include "url.h"
+
+/* How long the Sentinels of a URL_SENTINEL wait for a silent master before they
+ * make another one: the longest that one of them says, in ms; -1 where none says
+ * it within timeout (ms). */
+int64_t sentinel_down_after(const struct url *url, int64_t timeout);
+
+/* Warns (checkup.h) where a run with this ttl (ms) would be over before there is
+ * another master. */
+void sentinel_advise(struct buffer *warnings, int64_t down_after, int64_t ttl);
+
+#endif
