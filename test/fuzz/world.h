@@ -31,10 +31,10 @@
 #define WORLD_INTERRUPT 999 /* a descriptor */
 
 struct world_rules {
-	bool greets;        /* all but EVAL and messages is answered properly */
-	bool drips;         /* a few bytes at a time, both ways */
-	bool hints;         /* it is known where a server was */
-	uint8_t down;       /* a bit for each server that nobody reaches */
+	bool greets;  /* only EVAL, CLUSTER NODES and messages may be odd */
+	bool drips;   /* a few bytes at a time, both ways */
+	bool hints;   /* it is known where a server was */
+	uint8_t down; /* a bit for each server that nobody reaches */
 	int64_t interrupts; /* ms; when WORLD_INTERRUPT is readable, 0: never */
 };
 
