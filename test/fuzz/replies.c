@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cmd_json.h"
+#include "doctor.h"
 #include "lock_inspect.h"
 #include "lock_list.h"
 #include "log.h"
@@ -34,14 +35,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* A text as it would be shown: no byte below ' ' but the end of a line. */
+/* A text as it would be shown: lines that a terminal shows as they are. */
 static void check_shown(struct buffer *text)
 {
-	for (size_t i = 0; i < text->length; i++)
-		if (((unsigned char)text->data[i] < ' ' &&
-		     text->data[i] != '\n') ||
-		    text->data[i] == 0x7f)
+	struct buffer shown = {0};
+
+	for (size_t at = 0; at < text->length; at++) {
+		size_t length = strcspn(text->data + at, "\n");
+
+		output_visible(&shown, text->data + at, length, 1);
+		if (shown.length != length)
 			abort();
+		shown.length = 0;
+		at += length;
+	}
+	buffer_release(&shown);
 	buffer_release(text);
 }
 
@@ -161,11 +169,30 @@ static void list(struct quorum *quorum, const char *pattern)
 	lock_list(quorum, pattern, &lister, &error);
 }
 
+/* What it advises is fit to be shown, too. */
+static void examine(struct quorum *quorum)
+{
+	struct doctor *doctor = calloc(1, sizeof(*doctor));
+	struct buffer text = {0};
+	struct error error;
+
+	doctor_init(doctor, quorum, "key", 0);
+	if (doctor_examine(doctor, &error) < 0 && error.text[0] == '\0')
+		abort();
+	if (doctor->well && world_granted() < quorum_size(quorum))
+		abort();
+	check_age(0, 17 * TIMEOUT);
+	json_doctor(&text, doctor);
+	check_shown(&text);
+	doctor_release(doctor);
+	free(doctor);
+}
+
 /* --- one run -------------------------------------------------------------- */
 
 static void exercise(struct lock *lock, uint8_t what)
 {
-	switch (what % 12) {
+	switch (what % 13) {
 	case 0:
 		live(lock, (struct patience){0});
 		break;
@@ -188,13 +215,16 @@ static void exercise(struct lock *lock, uint8_t what)
 	case 6:
 	case 7:
 	case 8:
-		inspect(lock->quorum, what % 12U - 5);
+		inspect(lock->quorum, what % 13U - 5);
 		break;
 	case 9:
 		list(lock->quorum, NULL);
 		break;
 	case 10:
 		list(lock->quorum, "k?y*");
+		break;
+	case 12:
+		examine(lock->quorum);
 		break;
 	default:
 		live(lock, (struct patience){.wait = true,
