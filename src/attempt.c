@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "alias.h"
 #include "log.h"
 #include "script.h"
 
@@ -173,7 +174,7 @@ enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
 	ask_raise(lock);
 	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
-	return ballot_has_quorum(lock) ? LOCK_OK
+	return ballot_has_quorum(lock) ? alias_check(lock, until, error)
 				       : attempt_judge(hearing, error);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alias.h"
 #include "duration.h"
 #include "log.h"
 
@@ -104,23 +105,6 @@ bool ballot_is_complete(void *context)
 	return lock->alias || ballot_count(lock, VOTE_PENDING) == 0;
 }
 
-bool ballot_is_alias(struct lock *lock, size_t i)
-{
-	struct server *servers = lock->quorum->servers;
-	size_t other = quorum_find_alias(lock->quorum, i);
-
-	if (other == i)
-		return false;
-	lock->alias = true;
-	lock->vote[i] = VOTE_FAILED;
-	error_set(&lock->alias_error, EXIT_CONFIG,
-		  "%s and %s are one server: name each only once",
-		  servers[other].url.name, servers[i].url.name);
-	strlcpy(servers[i].why, lock->alias_error.text, sizeof(servers[i].why));
-	servers[i].why_code = EXIT_CONFIG;
-	return true;
-}
-
 void ballot_reject(struct lock *lock, size_t i)
 {
 	struct server *server = &lock->quorum->servers[i];
@@ -133,8 +117,8 @@ void ballot_reject(struct lock *lock, size_t i)
 	server->why_spoken = true;
 }
 
-bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
-		 int64_t least, int64_t *answer)
+bool ballot_read_held(struct lock *lock, size_t i, const struct reply *reply,
+		      int64_t least, int64_t *answer)
 {
 	struct server *server = &lock->quorum->servers[i];
 
@@ -143,14 +127,20 @@ bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
 		log_step("%s: %s", server->url.name, server->why);
 		return false;
 	}
-	if (ballot_is_alias(lock, i))
-		return false;
 	*answer = reply->value[0].number;
 	if (reply->count >= 1 && reply->value[0].text == NULL &&
 	    *answer >= least && *answer <= 1)
 		return true;
 	ballot_reject(lock, i);
 	return false;
+}
+
+bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
+		 int64_t least, int64_t *answer)
+{
+	if (reply != NULL && reply->failure == NULL && alias_is_one(lock, i))
+		return false;
+	return ballot_read_held(lock, i, reply, least, answer);
 }
 
 static const char *why_not(const struct lock *lock, size_t i, char text[160])

@@ -51,9 +51,11 @@ bool ballot_is_complete(void *hearing);
 bool ballot_read(struct lock *lock, size_t server, const struct reply *reply,
 		 int64_t least, int64_t *answer);
 
-/* Whether another URL has turned out to be the same server: lock->alias then,
- * and its vote is VOTE_FAILED. A quorum of aliases is none. */
-bool ballot_is_alias(struct lock *lock, size_t server);
+/* The same about a lock that is held, which two names of one server are no harm
+ * to (alias.h). */
+bool ballot_read_held(struct lock *lock, size_t server,
+		      const struct reply *reply, int64_t least,
+		      int64_t *answer);
 
 /* An answer of the wrong shape, behind the number. */
 void ballot_reject(struct lock *lock, size_t server);

@@ -29,7 +29,7 @@ struct discovery *discovery_new(const struct url *url)
 		discovery->seeds[i].guest = true;
 		discovery->seeds[i].stream.keep_alive = true;
 	}
-	hint_init(&discovery->hint, url->name);
+	hint_init(&discovery->hint, "places", url->name);
 	return discovery;
 }
 

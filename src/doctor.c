@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alias.h"
 #include "attempt.h"
 #include "duration.h"
 #include "heap.h"
@@ -264,7 +265,7 @@ static void go_through(struct doctor *doctor)
 	for (size_t i = 0; i < quorum->count; i++) {
 		if (quorum_is_waiting(quorum, i))
 			doctor->lock.vote[i] = VOTE_FAILED;
-		if (!is_in(doctor, i) || ballot_is_alias(&doctor->lock, i))
+		if (!is_in(doctor, i) || alias_is_one(&doctor->lock, i))
 			quorum_abandon(quorum, i);
 	}
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alias.h"
 #include "ballot.h"
 #include "duration.h"
 #include "log.h"
@@ -66,19 +67,19 @@ static void note_permits(struct lock *lock, const struct reply *reply,
 }
 
 /*
- * Whether the token holds nothing, for certain. Of two URLs that are one server
- * the second release finds nothing either: which it is only the others' answers
+ * Whether the token holds nothing, for certain. Under the second of two names of
+ * one server a release finds nothing either: which it is only the others' answers
  * tell, so those that are on their way are heard.
  */
 static bool is_not_held(struct hearing *hearing, struct judge *judge)
 {
 	struct lock *lock = hearing->lock;
 
-	if (lock->alias || !ballot_said_no(hearing))
+	if (!ballot_said_no(hearing))
 		return false;
 	judge->certain = ballot_is_complete;
 	quorum_gather(lock->quorum, deadline_in(LAST_ANSWERS), judge);
-	return !lock->alias && !ballot_has_quorum(lock);
+	return !ballot_has_quorum(lock);
 }
 
 /* --- extend ------------------------------------------------------------- */
@@ -98,8 +99,9 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 	const struct value *said;
 	int64_t answer = 0;
 
-	if (!ballot_read(lock, i, reply, -1, &answer))
+	if (!ballot_read_held(lock, i, reply, -1, &answer))
 		return;
+	alias_warn(lock, i);
 	if (answer < 1) {
 		lock->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
 		return;
@@ -146,7 +148,7 @@ enum lock_result lock_extend(struct lock *lock, struct deadline until,
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		script_extend(lock, i);
 	gathered = quorum_gather(lock->quorum, until, &judge);
-	if (ballot_has_quorum(lock) && !lock->alias) {
+	if (ballot_has_quorum(lock)) {
 		for (size_t i = 0; i < lock->quorum->count; i++)
 			if (lock->vote[i] == VOTE_GONE)
 				heal(lock, i);
@@ -188,13 +190,30 @@ enum gathered lock_idle(struct lock *lock, struct deadline until)
 
 /* --- release ------------------------------------------------------------ */
 
+/* A server that has released it under one of its names has nothing left to
+ * release under another. */
+static void share_release(struct lock *lock, size_t i)
+{
+	for (size_t k = 0; k < lock->quorum->count; k++) {
+		if (!quorum_is_one(lock->quorum, i, k))
+			continue;
+		if (lock->vote[k] == VOTE_YES)
+			lock->vote[i] = VOTE_YES;
+		else if (lock->vote[i] == VOTE_YES &&
+			 (lock->vote[k] == VOTE_GONE ||
+			  lock->vote[k] == VOTE_HELD))
+			lock->vote[k] = VOTE_YES;
+	}
+}
+
 static void on_release(void *context, size_t i, const struct reply *reply)
 {
 	struct lock *lock = ((struct hearing *)context)->lock;
 	int64_t answer = 0;
 
-	if (!ballot_read(lock, i, reply, -1, &answer))
+	if (!ballot_read_held(lock, i, reply, -1, &answer))
 		return;
+	alias_warn(lock, i);
 	/* where the first answer was lost, that may have been the one that
 	 * released it, and somebody else has it by now */
 	if (answer == 1 || quorum_has_broken(lock->quorum, i))
@@ -203,6 +222,7 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 		lock->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
 	if (answer == 1)
 		note_permits(lock, reply, 1);
+	share_release(lock, i);
 }
 
 /* Released where it was, and where it may still be no quorum needs it. */
@@ -223,13 +243,13 @@ enum lock_result lock_release(struct lock *lock, int64_t linger,
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		script_release(lock, i, linger);
 	quorum_gather(lock->quorum, until, &judge);
-	if (ballot_has_quorum(lock) && !lock->alias)
+	if (ballot_has_quorum(lock))
 		return LOCK_OK;
 	if (is_not_held(&hearing, &judge)) {
 		ballot_explain_loss(lock, error);
 		return LOCK_NOT_HELD;
 	}
-	if (!lock->alias && is_out_of_quorums(lock))
+	if (is_out_of_quorums(lock))
 		return LOCK_OK;
 	ballot_explain_failure(lock, error);
 	return LOCK_ERROR;

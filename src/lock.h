@@ -9,9 +9,9 @@
  *  - validity is counted from before the first byte is sent, less the drift:
  *    it ends before any voter's lease can. A late answer only shortens it.
  *  - A vote does not count where the login failed (the command then ran as the
- *    default user), where the server has not been up for the quarantine (it
- *    may have forgotten leases), or where another voter is the same server
- *    (run_id).
+ *    default user), or where the server has not been up for the quarantine (it
+ *    may have forgotten leases). Two names may be one server (alias.h): two
+ *    majorities of names share a name, and so a server, all the same.
  *  - A request that is answered twice, or sent twice, is idempotent for its
  *    token. A reply that is late belongs to its own round (quorum.h).
  *  - A release or extension compares and acts inside one script. No extension,
@@ -102,6 +102,7 @@ struct lock {
 	bool barred[SERVERS_MAX];
 	bool renewed; /* the last round was a good renewal */
 	bool alias;   /* two URLs turned out to be one server */
+	bool alias_told;
 	struct error alias_error;
 };
 

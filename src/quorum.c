@@ -36,17 +36,20 @@ size_t quorum_size(const struct quorum *quorum)
 	return quorum->count * permits / (permits + 1) + 1;
 }
 
+bool quorum_is_one(const struct quorum *quorum, size_t i, size_t k)
+{
+	const struct identity *one = &quorum->servers[i].identity;
+	const struct identity *other = &quorum->servers[k].identity;
+
+	return i != k && one->known && other->known &&
+	       strcmp(one->run_id, other->run_id) == 0;
+}
+
 size_t quorum_find_alias(const struct quorum *quorum, size_t i)
 {
-	const struct identity *identity = &quorum->servers[i].identity;
-
-	for (size_t k = 0; k < quorum->count && identity->known; k++) {
-		const struct identity *other = &quorum->servers[k].identity;
-
-		if (k != i && other->known &&
-		    strcmp(identity->run_id, other->run_id) == 0)
+	for (size_t k = 0; k < quorum->count; k++)
+		if (quorum_is_one(quorum, i, k))
 			return k;
-	}
 	return i;
 }
 

@@ -61,6 +61,9 @@ void quorum_release(struct quorum *quorum);
  */
 size_t quorum_size(const struct quorum *quorum);
 
+/* Whether these two names are one server, by its run_id. */
+bool quorum_is_one(const struct quorum *quorum, size_t server, size_t other);
+
 /* Another server that has the same run_id, or i where there is none. */
 size_t quorum_find_alias(const struct quorum *quorum, size_t i);
 

@@ -27,6 +27,7 @@ unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_HELD REDLOCK_PASSWORD REDL
 # nobody's ~/.config/redlock.conf; run-tests sees to that of /etc
 unset XDG_CONFIG_HOME
 export HOME=$BATS_RUN_TMPDIR
+export XDG_RUNTIME_DIR=$BATS_RUN_TMPDIR # what processes remember for each other
 
 declare -gA spawned=()
 

@@ -248,16 +248,85 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	done
 }
 
-@test "one server under two names neither releases nor extends" {
-	local token same
-	servers_start 1
+@test "a run and an acquire under two names of one server are 78, whichever names answer first" {
+	local names a b same
+	servers_start_tcp 2
+	a=$(<"$SERVERS/0/port") b=$(server_url 1)
+	for names in "redis://127.0.0.1:$a redis://localhost:$a" "unix://$SERVERS/0/redis.sock redis://127.0.0.1:$a"; do
+		for same in "${names/ /,},$b" "$b,${names/ /,}" "${names/ /,$b,}"; do
+			for _ in 1 2 3; do
+				redlock run -S "$same" --quarantine 0 "$KEY" touch "$TMP/ran"
+				expect 78 '' 'redlock: .* and .* are one server: name each only once'
+				wait_until 'key_free 0 1'
+			done
+			redlock acquire -S "$same" --quarantine 0 "$KEY"
+			expect 78 '' 'redlock: .* and .* are one server: name each only once'
+		done
+	done
+	[[ ! -e $TMP/ran ]]
+}
+
+# late_name: $same are the servers 0, 1, and 0 once more by a proxy that answers late.
+late_name() {
+	servers_start 2
+	proxies_start
+	same=$(server_url 0),$(server_url 1),$(proxy_url 0)
+}
+
+@test "a lock that is held goes on where two names turn out to be one server, with one warning" {
+	local same
+	late_name
+	proxy 0 hold
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -S "$same" --quarantine 0 -t 3s "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"'
+	proxy 0 pass
+	wait_until '[[ -s $TMP/run.err ]]'
+	renewals 4
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 3 '' "redlock: $KEY: $(server_url 0) and $(proxy_url 0) are one server: name each only once"
+	key_free 0 1
+}
+
+@test "that two names are one server is remembered, so the next acquire hears them out" {
+	local same
+	late_name
+	proxy 0 hold
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -S "$same" --quarantine 0 -t 3s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"'
+	proxy 0 pass
+	wait_until '[[ -s $TMP/run.err ]]'
+	touch "$TMP/end"
+	finish run
+	proxy 0 'delay 100'
+	redlock run -S "$same" --quarantine 0 --timeout 5s -t 60s "$KEY" touch "$TMP/ran"
+	expect 78 '' "redlock: $KEY: $(server_url 0) and $(proxy_url 0) are one server: name each only once"
+	[[ ! -e $TMP/ran ]]
+	wait_until 'key_free 0 1'
+}
+
+@test "under two names of one server a lock is extended and released once, with a warning" {
+	local token same warning
+	servers_start 2
 	ln -s "$SERVERS/0/redis.sock" "$SERVERS/link.sock"
-	same="$(server_url 0),unix://$SERVERS/link.sock"
-	token=$("$REDLOCK" acquire -t 60s "$KEY")
-	redlock extend -S "$same" -t 600s "$KEY" "$token"
-	expect 78 '' 'redlock: .*'
-	redlock release -S "$same" "$KEY" "$token"
-	expect 78 '' 'redlock: .*'
+	warning="redlock: $KEY: $(server_url 0) and unix://$SERVERS/link.sock are one server: .*"
+	for same in "$(server_url 0),unix://$SERVERS/link.sock" \
+		"$(server_url 0),unix://$SERVERS/link.sock,$(server_url 1)"; do
+		token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+		redlock extend -S "$same" -t 600s "$KEY" "$token"
+		expect 0 '' "$warning"
+		(($(rcli 0 PTTL "$KEY") > 500000))
+		redlock release -S "$same" "$KEY" "$token"
+		expect 0 '' "$warning"
+		key_free 0
+		rcli 1 DEL "$KEY"
+		redlock release -S "$same" "$KEY" "$token"
+		expect 1 '' "$warning
+redlock: $KEY: not held by this token: .*"
+	done
 }
 
 @test "with a minority down a busy key is busy, and a free one is free, every time" {

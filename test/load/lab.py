@@ -22,6 +22,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items()
 ENVIRONMENT["XDG_CONFIG_HOME"] = "/nonexistent"  # no settings but ours
 
 HOME = tempfile.mkdtemp(prefix="rl.", dir="/tmp")  # a socket's path is short
+ENVIRONMENT["XDG_RUNTIME_DIR"] = HOME
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # runs what atexit has
 

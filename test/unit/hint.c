@@ -47,13 +47,28 @@ static void check_read(const char *format, const char *wanted)
 	url_release(&got);
 }
 
+static void check_word(void)
+{
+	char word[HINT_WORD] = "";
+	struct hint names;
+
+	hint_init(&names, "names", "redis+cluster://h");
+	CHECK(hint_read_word(&names, word) < 0, "%s", word);
+	hint_write_word(&names, "distinct");
+	CHECK(hint_read_word(&names, word) == 0 && same(word, "distinct"), "%s",
+	      word);
+	hint_write_word(&names, "one");
+	CHECK(hint_read_word(&names, word) == 0 && same(word, "one"), "%s",
+	      word);
+}
+
 int main(void)
 {
 	char directory[] = "/tmp/redlock-hint.XXXXXX", command[80];
 
 	CHECK(mkdtemp(directory) != NULL, "%s", directory);
 	setenv("XDG_RUNTIME_DIR", directory, 1);
-	hint_init(&hint, "redis+cluster://h");
+	hint_init(&hint, "places", "redis+cluster://h");
 	check_kept(1, true);
 	check_kept(99, true);
 	check_kept(100, true);
@@ -69,6 +84,7 @@ int main(void)
 	check_read("%ld h 99999999999\n", NULL);
 	check_read("%ld h\033 6379\n", NULL);
 	check_read("", NULL);
+	check_word();
 	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
 	return system(command) != 0 || check_result();
 }
