@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,14 +158,6 @@ static void stand_guard(struct duty *duty, int fd)
 	}
 }
 
-/* What ps(1) shows of redlock would stand here, and not stay true. */
-static void show_guard(void)
-{
-	prctl(PR_SET_NAME, GUARD_NAME);
-	if (title_is_set())
-		title_set("%s of pid %ld", GUARD_NAME, (long)getppid());
-}
-
 /* --- in redlock --------------------------------------------------------- */
 
 static int guard_fork(struct guard *guard)
@@ -182,9 +173,9 @@ static int guard_fork(struct guard *guard)
 	signals_block_all(&before);
 	pid = fork();
 	if (pid == 0) {
+		title_replace(GUARD_NAME);
 		setsid();
 		signals_ignore_all();
-		show_guard();
 		dup2(guard->readable, 0);
 		closefrom(1);
 		deadline_after_fork();

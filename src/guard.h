@@ -29,8 +29,9 @@
  * a COMMAND is announced, and ends with redlock.
  *
  * A guard that was killed is replaced: the pipe and what it was told last stay
- * with redlock. Its process name does not contain "redlock", so that pkill(1)
- * does not hit both.
+ * with redlock. Neither its process name nor its command line contains "redlock"
+ * or what redlock's does, from its first act on: pkill(1) does not hit both, by
+ * whatever it finds redlock.
  */
 #ifndef GUARD_H
 #define GUARD_H

@@ -279,6 +279,23 @@ in_the_net() {
 	run ! is_beating "$TMP/stamps"
 }
 
+# native: what pgrep finds are valgrind's arguments
+# bats test_tags=native
+@test "pkill -f 'redlock run' does not hit the guard" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	KEY+=${TMP//\//-}- # nobody else's
+	spawn run "$REDLOCK" run -t 300s "$KEY" "$STAMP" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	[[ $(pgrep -f "redlock run -t 300s $KEY") == "$(pid run)" ]]
+	[[ $(ps -o args= -p "$guard") == lease-guard ]]
+	pkill -KILL -f "redlock run -t 300s $KEY"
+	wait_until "! is_guard $guard" # it has done its work
+	run ! is_beating "$TMP/stamps"
+}
+
 @test "processes that the command left behind are left alone after a normal run" {
 	local guard
 	servers_start 1

@@ -409,7 +409,7 @@ titled() {
 	guard=$(child_named "$(pid holder)" lease-guard)
 	kill -KILL "$guard"
 	wait_until "! is_alive $guard"
-	wait_until '[[ $(ps -o args= -p "$(child_named "$(pid holder)" lease-guard)") == "redlock: lease-guard of pid $(pid holder)" ]]'
+	wait_until '[[ $(ps -o args= -p "$(child_named "$(pid holder)" lease-guard)") == lease-guard ]]'
 	kill -TERM "$(pid holder)"
 	finish holder
 	expect 143
