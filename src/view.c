@@ -8,8 +8,6 @@
 #include "ballot.h"
 #include "heap.h"
 
-#define PERMITS_LARGEST 1000000000
-
 void view_init(struct view *view, struct quorum *quorum, const char *key)
 {
 	*view = (struct view){0};

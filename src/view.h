@@ -15,6 +15,7 @@
 
 #define SHOWN_MOST 1000 /* holders and waiters that a view keeps */
 #define MARK_SIZE 41
+#define PERMITS_LARGEST 1000000000 /* that is believed */
 
 /* A holder, or a waiter. */
 struct seen {

@@ -180,6 +180,8 @@ LOOKS = {
     "numbers": array(1, [5]),
     "a type without permits": array(1, ["string"]),
     "no holders": array(1, ["string -1 0 " + ITEM]),
+    "-2 permits": array(1, ["zset -2 1 " + ITEM]),
+    "permits without end": array(1, ["zset %d 1 " % 10**17 + ITEM]),
     "holders without end": array(1, ["zset 5 " + "9" * 30 + " " + ITEM]),
     "a holder that is none": array(1, ["string -1 1 x"]),
 }
