@@ -68,7 +68,7 @@ static int password_from_environment(struct settings *settings,
 		       : blame_variable(error, "REDLOCK_PASSWORD_FILE");
 }
 
-static void tls_from_environment(struct settings *settings)
+static int tls_from_environment(struct settings *settings, struct error *error)
 {
 	static const struct {
 		const char *variable, *option;
@@ -84,17 +84,27 @@ static void tls_from_environment(struct settings *settings)
 		char *value = getenv(pairs[i].variable);
 		bool overruled = settings->tls.insecure &&
 				 options_opposites(option) != 0;
+		char shown[URL_QUOTED];
+		const char *wanted;
 
-		if (value != NULL && *value != '\0' && !overruled &&
-		    !(settings->given & options_bit(option)))
-			options_set(settings, option, value);
+		if (value == NULL || *value == '\0' || overruled ||
+		    (settings->given & options_bit(option)))
+			continue;
+		wanted = options_set(settings, option, value);
+		if (wanted == NULL)
+			continue;
+		error_set(error, EXIT_CONFIG, "%s '%s' is not %s",
+			  pairs[i].variable, url_quote_any(value, shown),
+			  wanted);
+		return -1;
 	}
+	return 0;
 }
 
 int environment_read(struct settings *settings, struct error *error)
 {
-	tls_from_environment(settings);
-	return servers_from_environment(settings, error) < 0 ||
+	return tls_from_environment(settings, error) < 0 ||
+			       servers_from_environment(settings, error) < 0 ||
 			       password_from_environment(settings, error) < 0
 		       ? -1
 		       : 0;

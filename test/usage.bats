@@ -525,6 +525,16 @@ bad_urls=(
 	no_row_failed
 }
 
+@test "a wrong name in REDLOCK_SNI is a wrong configuration, not one that is passed over" {
+	local name
+	for name in .example 'a b' a/b $'a\n' "$(repeat a 254)"; do
+		REDLOCK_SNI=$name refuses 78 '^redlock: REDLOCK_SNI .* is not the name or the address of a host' acquire key
+		REDLOCK_SNI=$name right acquire --sni a -S rediss://127.0.0.1:1,"$NOWHERE" key
+	done
+	REDLOCK_SNI='' right acquire key
+	no_row_failed
+}
+
 @test "a list of servers with nothing in it, or in one of its places, is refused" {
 	local list
 	for list in '' ',' ',,' "$NOWHERE," ",$NOWHERE" "unix:///a,,unix:///b"; do
