@@ -41,6 +41,15 @@ const char *place_check_host(const char *text, const char *signs)
 	return strlen(text) > 253 ? "the host name is too long" : NULL;
 }
 
+/* "%25" in front of a zone is RFC 6874's way; alone it is zone 25. */
+static void unescape_zone(char *host)
+{
+	char *zone = strchr(host, '%');
+
+	if (zone != NULL && strncmp(zone, "%25", 3) == 0 && zone[3] != '\0')
+		memmove(zone + 1, zone + 3, strlen(zone + 3) + 1);
+}
+
 const char *place_parse(struct url *url, char *text)
 {
 	const char *wrong;
@@ -53,6 +62,7 @@ const char *place_parse(struct url *url, char *text)
 		if (end == NULL)
 			return "a '[' without its ']'";
 		*end++ = '\0';
+		unescape_zone(text);
 		if (*end != '\0' && *end != ':')
 			return "trailing text behind ']'";
 		if (strchr(text, ':') == NULL)

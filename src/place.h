@@ -10,7 +10,8 @@
 /* A number without sign or blank, at most limit; -1 otherwise. */
 long place_number(const char *text, long limit);
 
-/* Takes "host", "host:port", "[v6]" or "[v6]:port" over to url, whose port stays
+/* Takes "host", "host:port", "[v6]" or "[v6]:port" over to url (a v6 may have a
+ * zone: fe80::1%eth0, or fe80::1%25eth0 as RFC 6874 has it), whose port stays
  * where none is named; text is changed. NULL, or what is wrong. */
 const char *place_parse(struct url *url, char *text);
 

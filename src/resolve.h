@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define ADDRESSES_MAX 8
+#define ADDRESSES_MAX 16 /* of a name; more are passed over */
 
 struct address {
 	struct sockaddr_storage socket;

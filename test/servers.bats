@@ -225,6 +225,33 @@ locks() {
 	((took < 10000))
 }
 
+@test "a link-local address has its zone, as ip(8) and as a URL writes it" {
+	unset REDISCLI_AUTH
+	net_servers_start 1
+	local address zone
+	wait_until '! ip -n "$NET_CLIENT" -6 -o addr show dev to0 | grep -q tentative &&
+		address=$(ip -n "$NET-0" -6 -o addr show dev up0 scope link | grep -v tentative | grep -o "fe80[0-9a-f:]*")' ||
+		skip "there is no IPv6 here"
+	for zone in %to0 %25to0; do
+		run -0 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" run -n -v -S "redis://[$address$zone]" "$KEY" echo got it
+		[[ $output == 'got it' && $stderr == *"redis://[$address%to0]:6379: granted"* ]]
+	done
+	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" run -n -S "redis://[$address%nowhere]" "$KEY" true
+}
+
+@test "of a name with many addresses the first 16 are tried" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	local i
+	for i in {1..20}; do echo "127.7.0.$i many.test"; done >"$TMP/hosts"
+	unshare -m mount --bind "$TMP/hosts" /etc/hosts || skip "an /etc/hosts of its own can't be made here"
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	run -69 --separate-stderr timeout -k 1 20 unshare -m sh -c 'mount --bind "$1" /etc/hosts && shift && exec "$@"' - "$TMP/hosts" \
+		strace -f -qq -o "$TMP/trace" -e trace=connect "$REDLOCK" acquire -n --timeout 10s -S redis://many.test:1 "$KEY"
+	# (the C library asks for a route to each, to sort them)
+	[[ $(grep -c 'htons(1).*= -1' "$TMP/trace") == 16 ]]
+}
+
 # slow DIRECTION: no more than 5 KB a second get through to the server (out), or from it (in).
 slow() {
 	local -A link=([out]="$NET_CLIENT to0" [in]="$NET-0 up0")
