@@ -176,7 +176,7 @@ static void examine(struct quorum *quorum)
 	struct buffer text = {0};
 	struct error error;
 
-	doctor_init(doctor, quorum, "key", 0);
+	doctor_init(doctor, quorum, "key", 0, TTL);
 	if (doctor_examine(doctor, &error) < 0 && error.text[0] == '\0')
 		abort();
 	if (doctor->well && world_granted() < quorum_size(quorum))
