@@ -415,6 +415,23 @@ waits() {
 	[[ $(jq -r '.servers[0].warnings[]' <<<"$output") == *'Sentinels wait 30s'* ]]
 }
 
+@test "a lock that was released is held again until its lease ends, where the new master has not heard of it" {
+	sentinels_start 1
+	sentinels_hurry
+	redlock acquire -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	caught_up 1 0
+	rcli 1 CONFIG SET masteruser nobody masterauth wrong
+	rcli 0 CLIENT KILL TYPE replica
+	wait_until "[[ \$(rcli 1 INFO replication) == *master_link_status:down* ]]"
+	redlock release "$KEY" "$output"
+	expect 0
+	fail 0 1
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*"
+	(($(rcli 1 PTTL "$KEY") <= 60000))
+}
+
 @test "a command is stopped before its lease ends when the new master has not got its lock" {
 	local killed
 	sentinels_start 1
