@@ -339,6 +339,29 @@ contend() {
 	done
 }
 
+@test "a reader that asks twice is told its own fence, not that of one which came in between" {
+	local kind mine others
+	use 1
+	proxies_start
+	for kind in -s '-P 3'; do
+		proxy 0 'close 1' hold
+		: >"$PROXIES/0.log"
+		# shellcheck disable=SC2086 # words
+		spawn twice "$REDLOCK" acquire $kind --timeout 50s -S "$(proxy_url 0)" --format json "$KEY"
+		wait_until 'proxy_did 0 hold'
+		others=$("$REDLOCK" acquire $kind --format json "$KEY" | jq .fence)
+		proxy 0 pass
+		finish twice
+		[[ $status == 0 ]]
+		mine=$(jq .fence <<<"$output")
+		((mine < others))
+		[[ $(fence_at 0) == "$others" ]]
+		"$REDLOCK" release "$KEY" "$(jq -r .token <<<"$output")"
+		[[ $(rcli 0 HKEYS "$(record)" | grep -c '^fence:') == 1 ]]
+		rcli 0 DEL "$KEY"
+	done
+}
+
 @test "a shared lock that is over is neither extended nor released, though KEY is there" {
 	use 1
 	local slow

@@ -43,7 +43,7 @@ local function drop_expired()
   if kind_of_key() == 'zset' and permits_of_key() then
     for _, who in ipairs(call('zrangebyscore', key, '-inf', now)) do
       call('zrem', key, who)
-      try('hdel', record, 'holder:' .. who)
+      try('hdel', record, 'holder:' .. who, 'fence:' .. who)
     end
   end
 end

@@ -44,14 +44,18 @@ end
 
 -- Larger than all that were granted here; and, by the clock, than those that this server has not
 -- heard of, as a replica that lagged behind, or has forgotten, as one restarted from an older dump.
-local function next_fence(wish, again)
-  local fence = stored_fence() or error('WRONGTYPE the record holds no fence')
+-- One that holds KEY keeps its own: the stored one may be that of another which shares KEY.
+-- Returns it, and what is to be stored.
+local function next_fence(who, wish, again)
+  local stored = stored_fence() or error('WRONGTYPE the record holds no fence')
   if (wish.kept or 0) > 0 then
-    return math.max(fence, wish.kept)
-  elseif again and fence > 0 then
-    return fence
+    stored = math.max(stored, wish.kept)
+  elseif again and stored > 0 then
+    return tonumber(call('hget', record, 'fence:' .. who)) or stored, stored
+  else
+    stored = math.max(stored + 1, math.min(wish.clock, now + 86400000))
   end
-  return math.max(fence + 1, math.min(wish.clock, now + 86400000))
+  return stored, stored
 end
 
 -- Nobody holds KEY: what the record says of holders is about the dead.
@@ -69,7 +73,7 @@ local function grant(who, wish, lease)
     return 0
   end
   local again = holds(who) > 0
-  local fence = next_fence(wish, again)
+  local fence, stored = next_fence(who, wish, again)
   if kind_of_key() == 'none' then
     forget_holders()
   end
@@ -77,7 +81,7 @@ local function grant(who, wish, lease)
   if not text:find('^since=') then
     text = format('since=%.0f\n', now) .. text
   end
-  call('hset', record, 'fence', format('%.0f', fence))
+  call('hset', record, 'fence', format('%.0f', stored))
   if not again or wish.kind ~= 'hash' then
     call('hset', record, 'holder:' .. who, text)
   end
@@ -86,7 +90,7 @@ local function grant(who, wish, lease)
     call('set', key, who, 'px', lease)
     return fence
   elseif wish.kind == 'zset' then
-    call('hset', record, 'permits', wish.permits)
+    call('hset', record, 'permits', wish.permits, 'fence:' .. who, format('%.0f', fence))
     call('zadd', key, 'nx', now + lease, who)
   elseif wish.kind == 'hash' and call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
     call('hincrby', key, who, 1)
@@ -112,7 +116,7 @@ local function remove(who, hold)
   else
     call('hdel', key, who)
   end
-  try('hdel', record, 'holder:' .. who)
+  try('hdel', record, 'holder:' .. who, 'fence:' .. who)
 end
 
 -- Of a cluster all nodes would be told by a PUBLISH; since Redis 7 there is one for a slot.
