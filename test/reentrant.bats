@@ -629,3 +629,97 @@ behind_proxy() {
 	[[ $status == @(76|1) && $stderr == *"redlock: $KEY: lock lost: "* ]]
 	wait_until 'nothing_left 0 1 2'
 }
+
+# ---------------------------------------------------------------- a record that is lost under its lock
+
+# loses_record COUNT RENEWALS: the record of a lock that nested runs hold so often is lost, and so many
+# renewals come; it goes back when the last of them ends, and not sooner.
+loses_record() {
+	local token
+	export OPTIONS='-t 3s'
+	use 1
+	rm -f "$TMP"/{deep,told,end}
+	spawn outer "$REDLOCK" run -r -t 3s "$KEY" "$NEST" "$1"
+	wait_until '[[ -e $TMP/deep ]]'
+	token=$(sed 's/ .*//;q' "$TMP/told")
+	rcli 0 DEL "$(record)"
+	renewals "$2"
+	counted "$1" "$token" 0
+	redlock acquire -n "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+	touch "$TMP/end"
+	finish outer
+	expect 7
+	nothing_left 0
+}
+
+@test "a run whose record was lost frees KEY when it ends, renewed or not" {
+	loses_record 1 0
+	loses_record 1 2
+}
+
+@test "runs in runs whose record was lost free KEY when the last one ends" {
+	loses_record 3 0
+	loses_record 2 4
+}
+
+@test "where the record was lost the inner hold goes, and the outer one stays" {
+	local renewed
+	use 1
+	for renewed in 0 2; do
+		rm -f "$TMP"/{end.inner,end.outer,order}
+		spawn outer "$REDLOCK" run -r -t 3s "$KEY" bash -c '
+			"$0" run -r -t 3s "$KEY" "$1" "$TMP" inner && exec "$1" "$TMP" outer' \
+			"$REDLOCK" "$ROOT/test/tools/note"
+		wait_until 'entered inner'
+		rcli 0 DEL "$(record)"
+		renewals "$renewed"
+		ends inner
+		wait_until 'entered outer'
+		[[ $(rcli 0 HVALS "$KEY") == 1 ]]
+		redlock acquire -n "$KEY"
+		expect 75 '' "redlock: $KEY: held by .*"
+		ends outer
+		done_well outer
+		nothing_left 0
+	done
+}
+
+@test "a release that arrives twice where the record was lost counts once" {
+	local times
+	behind_proxy
+	redlock acquire -r --token me "$KEY"
+	for times in 1 2; do
+		redlock acquire -r --token me "$KEY"
+	done
+	rcli 0 DEL "$(record)"
+	for times in 2 1; do
+		: >"$PROXIES/0.log"
+		proxy 0 'close 1'
+		redlock release -S "$PROXIED" "$KEY" me
+		proxy_did 0 lost
+		expect 0
+		counted "$times" me 0
+	done
+	redlock release "$KEY" me
+	expect 0
+	nothing_left 0
+}
+
+@test "a run's release that arrives twice where the record was lost counts once" {
+	behind_proxy
+	export PROXIED
+	redlock acquire -r --token me "$KEY"
+	spawn inner env REDLOCK_HELD="$KEY=me" "$REDLOCK" run -r -S "$PROXIED" "$KEY" "$ROOT/test/tools/note" "$TMP" inner
+	wait_until 'entered inner'
+	counted 2 me 0
+	rcli 0 DEL "$(record)"
+	proxy 0 'close 1'
+	ends inner
+	finish inner
+	proxy_did 0 lost
+	counted 1 me 0
+	redlock release "$KEY" me
+	expect 0
+	nothing_left 0
+}

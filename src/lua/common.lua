@@ -38,6 +38,15 @@ local function holds(who)
   return 0
 end
 
+-- The holds of a hash that the record knows; KEY may count more, if it was lost meanwhile.
+local function known_holds()
+  local fields, known = try('hkeys', record), {}
+  for _, field in ipairs(fields.err and {} or fields) do
+    known[#known + 1] = field:match('^hold:(.*)')
+  end
+  return known
+end
+
 -- Holders of a sorted set end one by one, by this server's clock.
 local function drop_expired()
   if kind_of_key() == 'zset' and permits_of_key() then

@@ -14,8 +14,9 @@ local taken = tonumber(text:match('\nttl=(%d+)\n')) or 0
 if ARGV[5] == '1' and taken > 0 and taken <= 86400000 then
   ttl = taken
 end
-if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1 then
-  call('hincrby', key, token, 1) -- this server has lost count of it
+if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1
+    and #known_holds() > holds(token) then
+  call('hincrby', key, token, 1) -- KEY was put back for another hold, the record not just lost
 end
 prolong(token, ttl)
 local left = call('pttl', key)

@@ -8,23 +8,16 @@ local held = holds(token)
 local own = place_of(token, hold)
 local permits = kind == 'zset' and permits_of_key() or 0
 
--- Any hold of the token's, one of `acquire` first, and the same on every server; a request that
--- arrives twice counts once.
+-- Any hold of the token's, one of `acquire` first, then one that the record has lost, and the same
+-- on every server. Nil for a request that arrives twice.
 local function pick_hold()
   if try('hget', record, 'last:' .. token) == hold then
-    return hold
+    return
   end
   try('hset', record, 'last:' .. token, hold)
-  local fields = try('hkeys', record)
-  local holds_known = {}
-  for _, field in ipairs(fields.err and {} or fields) do
-    holds_known[#holds_known + 1] = field:match('^hold:(.*)')
-  end
-  table.sort(holds_known)
-  if not holds_known[1] then
-    try('hset', record, 'hold:' .. hold, 1)
-  end
-  return holds_known[1] or hold
+  local known = known_holds()
+  table.sort(known)
+  return known[1] and (#known >= held or known[1]:find('^%+')) and known[1] or hold
 end
 
 -- KEY stays with its owner for so long, as nobody's.
@@ -41,13 +34,19 @@ local function let_linger()
   end
 end
 
+-- Whether this hold is the one that KEY counts, and not one that has been given back.
+local function is_last()
+  return held == 1 and (kind ~= 'hash' or #known_holds() == 0
+    or try('hexists', record, 'hold:' .. hold) ~= 0)
+end
+
 if held > 0 then
   if kind == 'hash' and hold:find('^%*') then
     hold = pick_hold()
   end
-  if linger > 0 and held == 1 then
+  if linger > 0 and is_last() then
     let_linger()
-  else
+  elseif hold then
     remove(token, hold)
   end
   try('pexpire', record, linger + afterlife)

@@ -99,6 +99,17 @@ local function grant(who, wish, lease)
   return fence
 end
 
+-- Whether KEY counts this hold; then it is not to be asked for again, as a request may come twice.
+-- Where the record was lost, KEY counts holds that it does not know: those that are out are noted.
+local function is_counted(who, hold)
+  local lost = holds(who) - #known_holds()
+  local known = try('hdel', record, 'hold:' .. hold) ~= 0
+  if lost > 0 then
+    return try('hset', record, 'gone:' .. hold, 1) ~= 0
+  end
+  return known
+end
+
 -- Takes one hold back. What is done stays done: an error behind it changes nothing.
 local function remove(who, hold)
   local kind = kind_of_key()
@@ -109,9 +120,7 @@ local function remove(who, hold)
     if call('exists', key) == 0 then
       try('hdel', record, 'permits')
     end
-  elseif try('hdel', record, 'hold:' .. hold) == 0 then
-    return -- counted out already
-  elseif call('hincrby', key, who, -1) > 0 then
+  elseif not is_counted(who, hold) or call('hincrby', key, who, -1) > 0 then
     return
   else
     call('hdel', key, who)
