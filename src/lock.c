@@ -32,6 +32,7 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 	lock->record = script_record_name(lock->key);
 	lock->queue = script_name(lock->record, ":queue");
 	lock->wishes = script_name(lock->record, ":wishes");
+	lock->waits = script_name(lock->record, ":waits");
 	lock->hold[0] = '-';
 }
 
@@ -47,6 +48,7 @@ void lock_release_memory(struct lock *lock)
 	free((char *)lock->record.data);
 	free((char *)lock->queue.data);
 	free((char *)lock->wishes.data);
+	free((char *)lock->waits.data);
 	buffer_release(&lock->description);
 	*lock = (struct lock){0};
 }

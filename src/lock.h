@@ -68,9 +68,9 @@ struct meanwhile {
 struct lock {
 	struct quorum *quorum;
 	struct argument key;
-	struct argument record, queue, wishes; /* owned */
-	int64_t ttl;                           /* ms */
-	int64_t quarantine;                    /* ms; 0 for none */
+	struct argument record, queue, wishes, waits; /* owned */
+	int64_t ttl;                                  /* ms */
+	int64_t quarantine;                           /* ms; 0 for none */
 	int64_t afterlife; /* ms that the record outlives the lock */
 	int64_t room;      /* ms of validity that its taker needs to begin with;
 		       * 0: nobody renews it */

@@ -103,9 +103,9 @@ static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
 		const char *const *more, size_t count)
 {
 	const struct argument keys[] = {lock->key, lock->record, lock->queue,
-					lock->wishes};
+					lock->wishes, lock->waits};
 
-	ask_about(lock, i, script, sticky, keys, 4, more, count);
+	ask_about(lock, i, script, sticky, keys, 5, more, count);
 }
 
 static const char *number(char text[24], int64_t value)
@@ -208,8 +208,9 @@ void script_rights(struct lock *lock, size_t i)
 {
 	ask_about(lock, i, SCRIPT(rights_lua), false, NULL, 0,
 		  (const char *[]){lock->key.data, lock->record.data,
-				   lock->queue.data, lock->wishes.data},
-		  4);
+				   lock->queue.data, lock->wishes.data,
+				   lock->waits.data},
+		  5);
 }
 
 void script_look(struct lock *lock, size_t i, const struct argument *pairs,

@@ -104,11 +104,14 @@ static const char *ordinal(char text[24], int64_t number)
 	return text;
 }
 
-/* The worst of the servers' queues, from 1; 0 where we stand in none. */
+/* The worst of the servers' queues, from 1; 0 where we stand in none, as those
+ * who only wait. */
 static int64_t place_in_line(const struct queue *queue)
 {
 	int64_t place = -1;
 
+	if (queue->lock->kind == KIND_NONE)
+		return 0;
 	for (size_t i = 0; i < queue->lock->quorum->count; i++)
 		if (queue->requests.at[i].place > place)
 			place = queue->requests.at[i].place;

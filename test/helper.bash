@@ -665,13 +665,15 @@ all_are_served() {
 	done
 }
 
-# queued COUNT [I...]: so many are in the queue of these servers, or of all.
+# queued COUNT [I...]: so many are in the queue of these servers, or of all, or only wait there.
 # shellcheck disable=SC2120
 queued() {
 	local count=$1 i
 	shift
 	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
-	for i; do [[ $(rcli "$i" ZCARD "$(record):queue") == "$count" ]] || return; done
+	for i; do
+		(($(rcli "$i" ZCARD "$(record):queue") + $(rcli "$i" ZCARD "$(record):waits") == count)) || return
+	done
 }
 
 # queue_at I: the tokens in its queue.
@@ -696,7 +698,7 @@ no_trace() {
 	local i
 	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
 	for i; do
-		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes") == 0 ]] || return
+		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes" "$(record):waits") == 0 ]] || return
 		[[ ! $(channels "$i") ]] || return
 	done
 }
@@ -736,7 +738,7 @@ server_ms() {
 nothing_left() {
 	local i
 	for i; do
-		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes") == 0 ]] || return
+		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes" "$(record):waits") == 0 ]] || return
 	done
 }
 

@@ -854,3 +854,54 @@ calls() {
 	wait_until 'grep -q "end: 0" "$TMP/session.out"'
 	no_trace
 }
+
+# ---------------------------------------------------------------- long lines
+
+# forge LINE COUNT: so many who are not there stand in that line of KEY (queue, waits), before everybody else.
+forge() {
+	rcli 0 EVAL 'for i = 1, ARGV[1] do
+			redis.call("zadd", KEYS[1], i, "forged" .. i)
+			redis.call("hset", KEYS[2], "forged" .. i, "20000 string 0 1 - 1\nhost=x\n")
+		end' 2 "$(record):$1" "$(record):wishes" "$2"
+}
+
+# in_scripts: how many commands scripts have called by now, and clients.
+in_scripts() {
+	rcli 0 INFO commandstats | awk -F '[=,]' '/^cmdstat_/ { sum += $2 } END { print sum }'
+}
+
+# bounded LINE: with 20,000 who are not there in that line no request takes a server long, and others are served.
+bounded() {
+	local before
+	servers_start 1
+	take
+	line_up a
+	forge "$1" 20000
+	before=$(in_scripts)
+	give_back
+	(($(in_scripts) - before < 2500))
+	all_end_well a
+	before=$(in_scripts)
+	redlock run -w 20s "$KEY" true
+	expect 0
+	(($(in_scripts) - before < 2500 * $(rcli 0 INFO commandstats | sed -n 's/cmdstat_eval:calls=\([0-9]*\),.*/\1/p')))
+}
+
+@test "20,000 in line who are not there cost a request no more than a few, and others are served" {
+	bounded queue
+}
+
+@test "20,000 who only wait, and are not there, cost a request no more than a few, and others are served" {
+	bounded waits
+}
+
+@test "a long line of readers is let in, a part of them with each request" {
+	local i
+	servers_start 1
+	take
+	for i in {1..130}; do wait_turn "r$i" -s; done
+	wait_until 'queued 130'
+	give_back
+	for i in {1..130}; do finish "r$i" && expect 0; done
+	no_trace
+}

@@ -37,7 +37,7 @@ commands() {
 		expect 0
 	done
 	# not even a record
-	[[ $(servers_with 0 EXISTS "$KEY" "$(record)" "$(record):queue" "$(record):wishes") == 5 ]]
+	[[ $(servers_with 0 EXISTS "$KEY" "$(record)" "$(record):queue" "$(record):wishes" "$(record):waits") == 5 ]]
 	redlock acquire --quarantine 0 -n "$KEY"
 	expect 0 '[0-9a-f]{32}'
 }
@@ -153,7 +153,7 @@ held_by() {
 	redlock wait -w 50ms -E 0 "$KEY"
 	expect 0
 	# nobody is left in the queue
-	[[ $(rcli 0 EXISTS "$(record):queue" "$(record):wishes") == 0 ]]
+	[[ $(rcli 0 EXISTS "$(record):queue" "$(record):wishes" "$(record):waits") == 0 ]]
 }
 
 @test "a signal ends it, and nothing is left" {
@@ -167,7 +167,7 @@ held_by() {
 		finish waiter
 		expect $((128 + $(kill -l "$signal")))
 		wait_until 'queued 0 0 1 2'
-		[[ $(servers_with 0 EXISTS "$(record):wishes") == 5 ]]
+		[[ $(servers_with 0 EXISTS "$(record):wishes" "$(record):waits") == 5 ]]
 	done
 	waits waiter
 	wait_until 'queued 1 0 1 2'
@@ -313,6 +313,37 @@ crosses() {
 	done_well "${names[@]}" first
 	ends last
 	done_well last
+	nothing_left 0
+}
+
+@test "who only waits stands beside the queue, where status shows it" {
+	use 1
+	takes first
+	wait_until 'entered first'
+	waits waiter
+	wait_until 'queued 1 0'
+	takes last
+	wait_until 'queued 2 0'
+	[[ $(rcli 0 ZCARD "$(record):queue") == 1 && $(rcli 0 ZCARD "$(record):waits") == 1 ]]
+	redlock status --format json "$KEY"
+	[[ $(jq -c '[.queue[].wants]' <<<"$output") == '["none","exclusive"]' ]]
+	ends first last
+	done_well first waiter last
+	nothing_left 0
+}
+
+@test "more waits than one request tells are all told" {
+	local i names=()
+	use 1
+	takes first
+	wait_until 'entered first'
+	for i in {1..130}; do
+		names+=("w$i")
+		waits "w$i"
+	done
+	wait_until 'queued 130 0'
+	ends first
+	done_well "${names[@]}" first
 	nothing_left 0
 }
 

@@ -10,6 +10,7 @@ local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = descri
   kept = tonumber(kept), kind = kind, permits = tonumber(permits), hold = hold}
 
 local own = place_of(token, hold)
+local line = kind == 'none' and waits or queue
 
 if not stored_fence() then
   return redis.error_reply('WRONGTYPE the record holds no fence')
@@ -29,19 +30,20 @@ if (in_use == kind and holds(token) > 0) or (wish.kept > 0 and fits(token, wish)
 end
 
 local place = -1
-if call('exists', queue) == 0 and fits(token, wish) then
-  return {1, grant(token, wish, wish.ttl)}
-elseif wish.kept == 0 and (wait == '1' or call('exists', queue) == 1) then
-  call('zadd', queue, 'nx', now - waited, own)
+local others = call('exists', queue, waits) > 0
+if not others and fits(token, wish) then
+  return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl)}
+elseif wish.kept == 0 and (wait == '1' or others) then
+  call('zadd', line, 'nx', now - waited, own)
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
     format('%.0f', now)}, ' ') .. '\n' .. description)
-  call('pexpire', queue, 60000)
+  call('pexpire', line, 60000)
   call('pexpire', wishes, 60000)
   local fence = settle(own)
   if fence then
     return {1, fence}
   end
-  place = call('zrank', queue, own) or -1
+  place = call('zrank', line, own) or -1
 end
 if wait ~= '1' then
   leave_queue(own)

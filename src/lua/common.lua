@@ -1,9 +1,9 @@
 -- In front of every script: its arguments, the clock, and who holds KEY.
--- KEYS: KEY, its record, its queue, its wishes
+-- KEYS: KEY, its record, its queue, its wishes, who only waits
 -- ARGV: database, token, and what the script adds
 -- Defined in front of it: `afterlife` (ms, by which the record outlives the lock), `clustered`.
 local call, try, format = redis.call, redis.pcall, string.format
-local key, record, queue, wishes = unpack(KEYS)
+local key, record, queue, wishes, waits = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]
 if database ~= '0' then
   call('select', database)

@@ -11,24 +11,37 @@ else
   items, total = holders(tonumber(ARGV[3]), 60)
 end
 
--- "mark waited kind permits", and the description below
+local function count(line)
+  local places = try('zcard', line)
+  return type(places) == 'number' and places or 0
+end
+
+-- Adds "mark waited kind permits", and the description below; true: and there is room for more.
+local function show_waiter(shown, place, came)
+  local wish = try('hget', wishes, place)
+  local kind, permits, text =
+    (type(wish) == 'string' and wish or ''):match('^%d+ (%l+) (%d+) [^\n]*\n(.*)$')
+  local waited = math.max(math.min(now - tonumber(came), 2^53), 0)
+  return add(shown, format('%s %.0f %s %s\n', redis.sha1hex(place), waited,
+    (kind or '-'):sub(1, 8), (permits or '0'):sub(1, 18)) .. (text or ''):sub(1, 1024))
+end
+
+-- Those of the queue, then those who only wait.
 local function waiters(from)
-  local page, shown = try('zrange', queue, from, from + 59, 'withscores'), {}
-  for i = 1, page.err and 0 or #page, 2 do
-    local wish = try('hget', wishes, page[i])
-    local kind, permits, text =
-      (type(wish) == 'string' and wish or ''):match('^%d+ (%l+) (%d+) [^\n]*\n(.*)$')
-    local waited = math.max(math.min(now - tonumber(page[i + 1]), 2^53), 0)
-    if not add(shown, format('%s %.0f %s %s\n', redis.sha1hex(page[i]), waited,
-      (kind or '-'):sub(1, 8), (permits or '0'):sub(1, 18)) .. (text or ''):sub(1, 1024)) then
-      break
+  local shown = {}
+  for _, line in ipairs({queue, waits}) do
+    local page = #shown < 60 and try('zrange', line, from, from + 59 - #shown, 'withscores')
+    for i = 1, page and not page.err and #page or 0, 2 do
+      if not show_waiter(shown, page[i], page[i + 1]) then
+        return shown
+      end
     end
+    from = math.max(from - count(line), 0)
   end
   return shown
 end
 
 local fence = try('hget', record, 'fence')
-local waiting = try('zcard', queue)
 return {not total and -1 or total > 0 and 1 or 0, kind_of_key(), permits_of_key() or -1,
   type(fence) == 'string' and tonumber(fence) or 0, total or 0,
-  type(waiting) == 'number' and waiting or 0, items or {}, waiters(tonumber(ARGV[4]))}
+  count(queue) + count(waits), items or {}, waiters(tonumber(ARGV[4]))}

@@ -28,9 +28,11 @@ local function let_linger()
   if kind ~= 'zset' or call('pttl', key) < linger then
     call('pexpire', key, linger)
   end
-  local head = try('zrange', queue, 0, 0)
-  if not head.err and head[1] then
-    tell(head[1], 0, 0, linger, '-')
+  for _, line in ipairs({queue, waits}) do
+    local head = try('zrange', line, 0, 0)
+    if not head.err and head[1] then
+      tell(head[1], 0, 0, linger, '-')
+    end
   end
 end
 

@@ -26,7 +26,7 @@ if database ~= '0' then
   try(1, 'select', database)
 end
 try(1, 'time')
-for i = 3, 6 do
+for i = 3, 7 do
   try(1, 'exists', ARGV[i])
   try(1, 'pexpire', ARGV[i], 'x')
 end

@@ -16,9 +16,10 @@ local function read_wish(place)
     description = description}
 end
 
-local function leave_queue(place)
-  call('zrem', queue, place)
-  call('hdel', wishes, place)
+local function leave_queue(place, ...)
+  call('zrem', queue, place, ...)
+  call('zrem', waits, place, ...)
+  call('hdel', wishes, place, ...)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
@@ -69,9 +70,6 @@ end
 
 -- The record first and KEY last: a refusal on the way leaves nothing held.
 local function grant(who, wish, lease)
-  if wish.kind == 'none' then
-    return 0
-  end
   local again = holds(who) > 0
   local fence, stored = next_fence(who, wish, again)
   if kind_of_key() == 'none' then
@@ -135,65 +133,118 @@ local function tell(place, ...)
   return try(sharded and 'spublish' or 'publish', record .. ':' .. place, table.concat({...}, ' '))
 end
 
+local function count_listeners(...)
+  return try('pubsub', sharded and 'shardnumsub' or 'numsub', ...)
+end
+
 -- Who keeps others waiting must be there: it listens, and has asked within two heartbeats.
 local function is_away(place, wish)
-  local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. place)
-  return heard[2] == 0 or now - wish.seen > 10000
+  return count_listeners(record .. ':' .. place)[2] == 0 or now - wish.seen > 10000
+end
+
+-- However long a line is, or was made by somebody, a script looks at so many places of it.
+local most = 100
+
+-- With the head all who are gone of those behind it.
+local function drop_dead(head, caller)
+  local places, channels, dead = call('zrange', queue, 0, most - 1), {}, {head}
+  for i, place in ipairs(places) do
+    channels[i] = record .. ':' .. place
+  end
+  local heard = count_listeners(unpack(channels))
+  for i, place in ipairs(places) do
+    if heard[2 * i] == 0 and place ~= caller then
+      dead[#dead + 1] = place
+    end
+  end
+  leave_queue(unpack(dead))
+end
+
+-- More is to be done than one script does: who came last, and so will still be there, goes on.
+local function hand_on(line)
+  for _, place in ipairs(call('zrange', line, -10, -1)) do
+    if tell(place, 0, 0, 0, '-') ~= 0 then
+      return
+    end
+  end
+end
+
+-- Those who only wait take nothing, so they stand beside the queue. KEY is free: those who came
+-- before this are told, once. Returns whether that is the caller, too.
+local function tell_waits(before, caller)
+  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most)
+  for _, place in ipairs(places) do
+    local wish = read_wish(place)
+    told = told or place == caller
+    if wish and place ~= caller then
+      tell(place, wish.request, 0, math.min(wish.ttl, 10000), wish.hold)
+    end
+  end
+  if places[1] then
+    leave_queue(unpack(places))
+  end
+  if #places == most then
+    hand_on(waits)
+  end
+  return told
 end
 
 -- A waiter that dies as it is granted KEY keeps the others out no longer than this (ms).
 local unanswered = 3000
 
--- To one that is not the caller. False where it cannot be told: it will ask itself. It is told when
--- the grant ends, from when its request came: it knows when it sent that, but not when this is.
+-- To one that is not the caller; returns how many heard it. Whoever cannot be told will ask. It is
+-- told when the grant ends, from when its request came: it knows when it sent that, but not when
+-- this is.
 local function grant_to_waiter(place, wish)
   local lease = math.min(wish.ttl, unanswered)
-  local since = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
+  local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
   local fence = grant(wish.who, wish, lease)
-  local heard = tell(place, wish.request, format('%.0f', fence),
-    format('%.0f', wish.kind == 'none' and math.min(wish.ttl, 10000) or since), wish.hold)
-  if type(heard) == 'number' then
+  local heard = tell(place, wish.request, format('%.0f', fence), format('%.0f', ends), wish.hold)
+  heard = type(heard) == 'number' and heard
+  if not heard or heard == 0 then
+    remove(wish.who, wish.hold)
+  else
     leave_queue(place)
   end
-  if heard ~= 0 and type(heard) == 'number' then
-    return true
-  elseif wish.kind ~= 'none' then
-    remove(wish.who, wish.hold)
-  end
-  return heard == 0
+  return heard
 end
 
--- Returns the caller's fence where the caller, a place, was granted KEY.
+-- Returns the caller's fence where the caller, a place, was granted KEY; 0 where it only waits, and
+-- KEY is free.
 local function settle(caller)
-  local passed, lease = 0
-  while true do
-    local head = call('zrange', queue, passed, passed)[1]
-    local wish = head and read_wish(head)
+  local rest, answer, granted = most
+  while rest > 0 and call('exists', queue, waits) > 0 do
+    rest = rest - 1
+    local head, came = unpack(call('zrange', queue, 0, 0, 'withscores'))
+    if kind_of_key() == 'none' and tell_waits(came or '+inf', caller) then
+      answer = 0
+    end
     if not head then
-      return
-    elseif not wish then
-      leave_queue(head)
-    elseif fits(wish.who, wish) then
+      return answer
+    end
+    local wish, heard = read_wish(head), 0
+    if wish and fits(wish.who, wish) then
       if head == caller then
         leave_queue(head)
         return grant(wish.who, wish, wish.ttl)
-      elseif not grant_to_waiter(head, wish) then
-        return
-      elseif wish.kind ~= 'none' then
-        lease = unanswered
       end
-    elseif wish.kind == 'none' then
-      passed = passed + 1 -- it takes nothing, so it keeps nobody waiting
-    elseif head == caller then
-      return
-    elseif is_away(head, wish) then
-      leave_queue(head)
-    else
-      -- it is the next one: should nobody answer for this lease, KEY is its own after that
-      if lease then
-        tell(head, 0, 0, lease, '-')
+      heard = grant_to_waiter(head, wish)
+      granted = true
+    elseif wish and (head == caller or not is_away(head, wish)) then
+      if granted and head ~= caller then
+        tell(head, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
       end
-      return
+      return answer
+    end
+    if not heard then
+      return answer
+    elseif heard == 0 then
+      drop_dead(head, caller)
+      rest = rest - most / 5
     end
   end
+  if rest <= 0 then
+    hand_on(queue)
+  end
+  return answer
 end

@@ -116,9 +116,9 @@ def stage_of(words):
         return NAMES[words[0]]
     for text, stage in SCRIPTS:
         if text in words[1]:
-            # EVAL script 4 keys; database token ttl clock description kept
+            # EVAL script 5 keys; database token ttl clock description kept
             # kind permits hold request wait waited ancestor
-            return "queue" if stage == "acquire" and words[17] == b"1" \
+            return "queue" if stage == "acquire" and words[18] == b"1" \
                 else stage
     return "raise"
 
@@ -268,4 +268,4 @@ class Server:
             return array(0, 9000, 100, self.holder, 0, 0, MARK[:16])
         if self.granted_at is None:
             self.granted_at = time.clock_gettime(time.CLOCK_BOOTTIME)
-        return array(1, 0 if words[13] == b"none" else self.fence)
+        return array(1, 0 if words[14] == b"none" else self.fence)
