@@ -567,8 +567,8 @@ first_asked_twice() {
 
 @test "an outage is told once, however often what is left of the servers grants KEY" {
 	servers_start_tcp 3
-	redlock acquire --quarantine 0 -t 1s "$KEY"
-	wait_turn a -t 3s -w 5s
+	redlock acquire --quarantine 0 -t 5s "$KEY"
+	wait_turn a -t 3s -w 9s
 	wait_until 'queued 1'
 	server_kill 1 2
 	finish a

@@ -5,7 +5,6 @@
 local hold, linger = ARGV[3], tonumber(ARGV[4])
 local kind = kind_of_key()
 local held = holds(token)
-local own = place_of(token, hold)
 local permits = kind == 'zset' and permits_of_key() or 0
 
 -- Any hold of the token's, one of `acquire` first, then one that the record has lost, and the same
@@ -58,6 +57,6 @@ if held > 0 then
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.
-pcall(leave_queue, own)
+pcall(leave_queue, place_of(token, hold))
 pcall(settle)
 return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}
