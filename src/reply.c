@@ -130,20 +130,19 @@ struct value reply_item(const struct reply *reply, size_t value, size_t n)
 struct value reply_pair(const struct reply *reply, const char *name)
 {
 	const redisReply *whole = reply->whole;
-	struct value found, nothing = {0};
 	size_t count = 0;
 
 	if (whole != NULL && whole->type == REDIS_REPLY_ARRAY)
 		count = whole->elements;
 	for (size_t n = 0; n + 1 < count; n += 2) {
-		flatten_value(&found, whole->element[n]);
-		if (found.text == NULL || strcmp(found.text, name) != 0)
-			continue;
-		found = (struct value){0};
-		flatten_value(&found, whole->element[n + 1]);
-		return found;
+		struct value each = {0}, value = {0};
+
+		flatten_value(&each, whole->element[n]);
+		flatten_value(&value, whole->element[n + 1]);
+		if (each.text != NULL && strcmp(each.text, name) == 0)
+			return value;
 	}
-	return nothing;
+	return (struct value){0};
 }
 
 static bool starts_with(const char *text, const char *start)

@@ -23,6 +23,10 @@ unit() {
 	unit output
 }
 
+@test "names and values in turn are found, whatever a server makes of them" {
+	unit reply
+}
+
 @test "the description of a holder is read, whatever is in it" {
 	unit record
 }
