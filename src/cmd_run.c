@@ -12,6 +12,7 @@
 #include "job.h"
 #include "overdue.h"
 #include "signals.h"
+#include "tree.h"
 #include "watchdog.h"
 
 /* A run from the command line to the exit status. */
@@ -30,6 +31,7 @@ struct run {
 	struct overdue overdue;
 	int cause;           /* errno where COMMAND could not be started */
 	bool lost;           /* while COMMAND ran */
+	bool named;          /* what could not be stopped */
 	int64_t held;        /* ms */
 	const char *outcome; /* for --status-fd */
 };
@@ -174,6 +176,34 @@ static void stop_overdue(struct run *run)
 			  duration_format(text, run->settings->max_hold));
 }
 
+/* When those that are still there are told of, once: they ought to be dead. */
+static struct deadline name_at(struct run *run)
+{
+	if (run->named)
+		return deadline_never();
+	if (run->overdue.begun)
+		return overdue_done(&run->overdue);
+	return run->lost && run->settings->on_lost == ON_LOST_KILL
+		       ? guard_done(&run->guard)
+		       : deadline_never();
+}
+
+static void name_left(struct run *run)
+{
+	struct tree tree = tree_of(run->child.pid, run->child.group, getsid(0),
+				   clock_ms(), run->guard.mark);
+	struct buffer text = {0};
+
+	run->named = true;
+	if (tree_left(&tree, &text))
+		log_error("%s: could not be stopped%s: %s", run->settings->key,
+			  run->overdue.begun ? ""
+					     : ", and runs on without the lock",
+			  text.data);
+	tree_release(&tree);
+	buffer_release(&text);
+}
+
 static void wait_for_command(struct run *run)
 {
 	for (;;) {
@@ -188,8 +218,11 @@ static void wait_for_command(struct run *run)
 		if (!run->lost && !run->overdue.begun)
 			polled[1].fd = watchdog_fd(&run->watchdog);
 		deadline_poll(polled, 2,
-			      deadline_earlier(overdue_next(&run->overdue),
-					       watchdog_due(&run->watchdog)));
+			      deadline_earlier(
+				      name_at(run),
+				      deadline_earlier(
+					      overdue_next(&run->overdue),
+					      watchdog_due(&run->watchdog))));
 		if (!run->overdue.begun)
 			note_lost(run);
 		take_signals(run);
@@ -198,6 +231,8 @@ static void wait_for_command(struct run *run)
 		if (child_has_exited(&run->child) &&
 		    overdue_is_over(&run->overdue))
 			return;
+		if (deadline_passed(name_at(run)))
+			name_left(run);
 		guard_check(&run->guard, run->child.pid, run->child.group);
 	}
 }
@@ -270,6 +305,8 @@ static void part_with_guard(struct run *run)
 			  "stopped",
 			  run->settings->key);
 	}
+	if (stopped && deadline_passed(name_at(run)))
+		name_left(run);
 }
 
 /*

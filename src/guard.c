@@ -299,6 +299,16 @@ bool guard_is_due(struct guard *guard)
 	return due;
 }
 
+struct deadline guard_done(struct guard *guard)
+{
+	struct deadline kill;
+
+	pthread_mutex_lock(&guard->mutex);
+	kill = guard->times.kill;
+	pthread_mutex_unlock(&guard->mutex);
+	return deadline_at(kill.at + TREE_DYING);
+}
+
 bool guard_goodbye(struct guard *guard)
 {
 	struct message message;

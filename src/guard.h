@@ -94,6 +94,9 @@ void guard_tell(struct guard *guard, struct guard_times times);
 /* Whether the time to stop COMMAND has come. */
 bool guard_is_due(struct guard *guard);
 
+/* When COMMAND ought to be dead after a loss that was told. */
+struct deadline guard_done(struct guard *guard);
+
 /*
  * COMMAND has exited; it must not be reaped before guard_wait. True where the
  * guard was told before its time to act: so it has not acted, and will not,

@@ -26,6 +26,12 @@ struct deadline overdue_next(const struct overdue *overdue)
 			      : overdue->term;
 }
 
+struct deadline overdue_done(const struct overdue *overdue)
+{
+	return overdue->begun ? deadline_at(overdue->kill.at + TREE_DYING)
+			      : deadline_never();
+}
+
 /* All are found before the first is hit: whose parent ends is hard to find. */
 static bool begin(struct overdue *overdue)
 {

@@ -48,6 +48,9 @@ void overdue_cancel(struct overdue *overdue);
 /* When to call _act again. */
 struct deadline overdue_next(const struct overdue *overdue);
 
+/* When those that were to be stopped ought to be dead. */
+struct deadline overdue_done(const struct overdue *overdue);
+
 /* Does what the clock says. True the one time when it begins. */
 bool overdue_act(struct overdue *overdue);
 

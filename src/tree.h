@@ -56,6 +56,8 @@
 #include "deadline.h"
 #include "output.h"
 
+#define TREE_DYING 1000 /* ms, that processes may take to die of SIGKILL */
+
 struct tree {
 	pid_t command;
 	pid_t group; /* COMMAND's and nobody else's; 0: shared, or forgotten */

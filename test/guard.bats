@@ -612,6 +612,41 @@ without_proc() {
 	dead_before_next
 }
 
+# unstoppable OPTION...: a run whose COMMAND may not be signalled by it, and is process $sleeper.
+unstoppable() {
+	[[ $(id -u) == 0 ]] || skip "another user to be needs root"
+	servers_start 1
+	spawn run setpriv --bounding-set -kill --inh-caps -kill "$REDLOCK" run "$@" "$KEY" \
+		setpriv --reuid 61234 --regid 61234 --clear-groups sh -c 'echo $$; exec sleep 600'
+	wait_until '[[ -s $TMP/run.out && $(child_named "$(pid run)" sleep) ]]'
+	sleeper=$(<"$TMP/run.out")
+}
+
+@test "what could not be stopped is named, by pid and user, and the run ends with it: 76" {
+	local sleeper
+	unstoppable -t 3s -k 300ms
+	lose
+	wait_until '[[ $(<"$TMP/run.err") == *"could not be stopped"* ]]'
+	is_alive "$sleeper"
+	is_running run
+	kill -KILL "$sleeper"
+	finish run
+	expect 76 "$sleeper" "redlock: $KEY: lock lost: .*another's: COMMAND is stopped
+redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper of user 61234 'sleep'"
+}
+
+@test "--max-hold: what could not be stopped is named, and keeps KEY until it ends" {
+	local sleeper
+	unstoppable -t 3s -k 300ms --max-hold 1s
+	wait_until '[[ $(<"$TMP/run.err") == *"could not be stopped"* ]]'
+	renewals 2
+	kill -KILL "$sleeper"
+	finish run
+	expect 124 "$sleeper" "redlock: $KEY: stopped after --max-hold 1s
+redlock: $KEY: could not be stopped: pid $sleeper of user 61234 'sleep'"
+	key_free 0
+}
+
 # native: valgrind has a library of its own to preload
 # bats test_tags=native
 @test "a guard that cannot be replaced at once is when there is another chance" {
