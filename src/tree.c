@@ -341,13 +341,13 @@ static bool list_new(struct processes *all, size_t old)
 	return entry == NULL;
 }
 
-static void note_ours(struct processes *all, const struct process *process,
-		      bool stop)
+static void note_ours(const struct tree *tree, struct processes *all,
+		      const struct process *process, bool stop)
 {
 	if (!process->ours || !process->alive)
 		return;
 	all->news = all->found = true;
-	if (stop)
+	if (stop && !is_known(tree, process)) /* they have been stopped */
 		signal_process(process, SIGSTOP);
 }
 
@@ -361,11 +361,11 @@ static void read_new(const struct tree *tree, struct processes *all, size_t old,
 	}
 	process->ours =
 		is_root(tree, process) || is_kin(all->list, old, process);
-	note_ours(all, process, stop);
+	note_ours(tree, all, process, stop);
 }
 
 /* Marks who is kin of one that was read later. */
-static void find_kin(struct processes *all, bool stop)
+static void find_kin(const struct tree *tree, struct processes *all, bool stop)
 {
 	bool more = true;
 
@@ -378,7 +378,7 @@ static void find_kin(struct processes *all, bool stop)
 			    !is_kin(all->list, all->count, process))
 				continue;
 			process->ours = more = true;
-			note_ours(all, process, stop);
+			note_ours(tree, all, process, stop);
 		}
 	}
 }
@@ -401,7 +401,7 @@ static bool look(const struct tree *tree, struct processes *all,
 		read_new(tree, all, old, &all->list[i - 1], stop);
 	if (all->count > 1)
 		qsort(all->list, all->count, sizeof(*all->list), by_pid);
-	find_kin(all, stop);
+	find_kin(tree, all, stop);
 	return i == old;
 }
 
@@ -577,15 +577,20 @@ void tree_signal(struct tree *tree, int number)
 
 static void hit(struct tree *tree, int number)
 {
+	int64_t began = clock_ms();
+
 	signal_group(tree, number);
 	signal_known(tree, number);
+	tree->effort = clock_ms() - began;
 }
 
 /* When they are stopped; in time, so that there is some for looks. */
 static struct deadline freeze_at(const struct tree *tree, struct deadline kill)
 {
 	return deadline_at(kill.at -
-			   (tree->in_time ? 2 * tree->cost + FREEZE : 0));
+			   (tree->in_time
+				    ? 2 * tree->cost + 2 * tree->effort + FREEZE
+				    : 0));
 }
 
 static void stop_and_kill(struct tree *tree, struct deadline kill,

@@ -38,8 +38,8 @@
  * is between the moment to kill COMMAND and the end of its lease; and watching it
  * end must not keep the machine busy. So between looks only those that were found
  * are watched, and looks take no more than a twentieth of the time. A tree that
- * has to be dead at the deadline is stopped earlier, by twice the time of a look
- * and a little more, and a look that is not done by then is given up.
+ * has to be dead at the deadline is stopped earlier, by twice the time of a look,
+ * as much for signals, and a little more, and a look that is not done by then is given up.
  *
  * With a terminal COMMAND shares its group with redlock and the rest of the
  * pipeline. There the group's members count that carry the lock's mark.
@@ -76,6 +76,7 @@ struct tree {
 	bool sure;            /* the last look did not miss any */
 	unsigned in_vain;     /* looks in a row that found nobody */
 	int64_t looked, cost; /* ms: when, and how long it took */
+	int64_t effort;       /* ms, to signal those that are known */
 	int64_t killed;       /* ms: when SIGKILL was first sent; 0: not yet */
 };
 
