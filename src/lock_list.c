@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ballot.h"
-#include "discovery.h"
+#include "cluster.h"
 #include "glob.h"
 #include "heap.h"
 #include "keyset.h"
@@ -13,6 +13,13 @@
 
 #define RECORD_SUFFIX "redlock" /* after a ":", or a bare hash tag */
 #define CURSOR_SIZE 24
+#define NAMES 4 /* where they stand in the answer */
+
+/* A page is of 10,000 keys that have been looked at, or of 250 names. */
+#define PAGE_NAMES 250
+#define PAGE_WORK 10000
+#define WORK_MOST 20000000 /* in a table that is nearly empty */
+#define KEYS_MOST 1000000000
 
 struct listing {
 	const char *pattern;
@@ -25,6 +32,10 @@ struct listing {
 	bool done[SERVERS_MAX]; /* has been scanned to its end */
 	size_t at_once; /* locks to look at: one, as a cluster has slots */
 	char cursor[CURSOR_SIZE];
+	char passed[CURSOR_SIZE]; /* a cursor that must not come again */
+	uint64_t pages, passed_at;
+	int64_t keys; /* that are on the server, as it says; -1: it does not */
+	int64_t work; /* at least; what scanning took so far */
 	struct argument *names; /* owned; the page's records */
 	size_t name_count;
 	uint64_t looked_at;
@@ -107,12 +118,12 @@ static void forget_names(struct listing *listing)
 
 static void keep_names(struct listing *listing, const struct reply *reply)
 {
-	size_t count = reply_item_count(reply, 3);
+	size_t count = reply_item_count(reply, NAMES);
 
 	forget_names(listing);
 	listing->names = heap_get(count + 1, sizeof(*listing->names));
 	for (size_t n = 0; n < count; n++) {
-		struct value item = reply_item(reply, 3, n);
+		struct value item = reply_item(reply, NAMES, n);
 
 		if (item.text == NULL)
 			continue;
@@ -131,14 +142,16 @@ static void on_scan(void *context, size_t i, const struct reply *reply)
 	if (!ballot_read(lock, i, reply, 1, &answer))
 		return;
 	said = reply->value;
-	if (reply->count < 4 || said[1].text == NULL || said[1].length == 0 ||
-	    said[1].length >= CURSOR_SIZE || said[2].number < 0) {
+	if (reply->count <= NAMES || said[1].text == NULL ||
+	    said[1].length == 0 || said[1].length >= CURSOR_SIZE ||
+	    said[2].number < 0 || said[3].text != NULL || said[3].number < -1) {
 		ballot_reject(lock, i);
 		return;
 	}
 	lock->vote[i] = VOTE_YES;
 	snprintf(listing->cursor, CURSOR_SIZE, "%s", said[1].text);
 	listing->looked_at += (uint64_t)said[2].number;
+	listing->keys = said[3].number;
 	keep_names(listing, reply);
 }
 
@@ -167,12 +180,56 @@ static bool scan_page(struct listing *listing, const char *pattern)
 	return !listing->look.lost[i];
 }
 
+/*
+ * Whether SCAN can still come to its end: it never tells a cursor twice, and looks
+ * at each key a few times at most. Each cursor is compared with one that came
+ * before, which is another one after 1, 2, 4 ... pages: so a circle of any length
+ * is found.
+ */
+static bool may_end(struct listing *listing)
+{
+	int64_t keys = listing->keys;
+
+	if (keys < 0 || keys > KEYS_MOST)
+		keys = KEYS_MOST;
+	listing->work += listing->name_count >= PAGE_NAMES
+				 ? (int64_t)listing->name_count
+				 : PAGE_WORK;
+	if (strcmp(listing->cursor, listing->passed) == 0 ||
+	    listing->work > WORK_MOST + 4 * keys)
+		return false;
+	if (++listing->pages >= 2 * listing->passed_at) {
+		memcpy(listing->passed, listing->cursor, CURSOR_SIZE);
+		listing->passed_at = listing->pages;
+	}
+	return true;
+}
+
+static void begin_scan(struct listing *listing)
+{
+	snprintf(listing->cursor, CURSOR_SIZE, "0");
+	listing->passed[0] = '\0';
+	listing->pages = listing->passed_at = 0;
+	listing->work = 0;
+}
+
+static bool lose_endless(struct listing *listing)
+{
+	size_t i = listing->scanned;
+
+	server_blame(&listing->look.lock.quorum->servers[i],
+		     "its SCAN comes to no end");
+	listing->look.lock.vote[i] = VOTE_FAILED;
+	listing->look.lost[i] = true;
+	return false;
+}
+
 /* Whether what is scanned now has been scanned to its end. */
 static bool scan_node(struct listing *listing, const char *pattern)
 {
 	const struct lister *lister = listing->lister;
 
-	snprintf(listing->cursor, CURSOR_SIZE, "0");
+	begin_scan(listing);
 	do {
 		if (!scan_page(listing, pattern))
 			return false;
@@ -186,40 +243,23 @@ static bool scan_node(struct listing *listing, const char *pattern)
 					 listing->listed.count);
 		if (!goes_on(listing) || listing->look.lost[listing->scanned])
 			return false;
-	} while (strcmp(listing->cursor, "0") != 0);
-	return true;
-}
-
-static void on_nodes(void *context, size_t i, const struct reply *reply)
-{
-	struct listing *listing = context;
-	struct lock *lock = &listing->look.lock;
-	const struct server *server = &lock->quorum->servers[i];
-
-	if (reply == NULL || reply->failure != NULL) {
-		lock->vote[i] = VOTE_FAILED;
-	} else if (reply->count != 1 || reply->value[0].text == NULL ||
-		   nodes_read(&listing->nodes, reply->value[0].text,
-			      server->discovery->place.host) < 0) {
-		ballot_reject(lock, i);
-	} else {
-		lock->vote[i] = VOTE_YES;
-	}
+		if (strcmp(listing->cursor, "0") == 0)
+			return true;
+	} while (may_end(listing));
+	return lose_endless(listing);
 }
 
 static bool find_nodes(struct listing *listing)
 {
-	static const struct argument words[] = {{"CLUSTER", 7}, {"NODES", 5}};
-	struct judge judge = {listing, on_nodes, never};
 	struct lock *lock = &listing->look.lock;
 	size_t i = listing->scanned;
 
-	quorum_round(lock->quorum);
-	lock->vote[i] = VOTE_PENDING;
-	quorum_ask(lock->quorum, i, false, words, 2);
-	quorum_gather(lock->quorum, deadline_in(lock->quorum->timeout), &judge);
-	listing->look.lost[i] = lock->vote[i] != VOTE_YES;
-	return !listing->look.lost[i];
+	if (cluster_ask(&lock->quorum->servers[i], lock->quorum->timeout,
+			&listing->nodes) == 0)
+		return true;
+	lock->vote[i] = VOTE_FAILED;
+	listing->look.lost[i] = true;
+	return false;
 }
 
 /* A cluster's server is all of its masters. */

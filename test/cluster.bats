@@ -689,3 +689,39 @@ has_slot() {
 	rm -r "$PLACES"
 	locks 3
 }
+
+# nodes_of I...: what CLUSTER NODES says where these seeds are the masters.
+nodes_of() {
+	local i text='' line n=0
+	for i; do
+		printf -v line '%040d %s@1 master - 0 0 1 connected %d' "$i" "$(seed_address "$i")" $((n++))
+		text+=$line'\n'
+	done
+	printf '$%s\\r\\n%s\\r\\n' "$(printf "$text" | wc -c)" "$text"
+}
+
+# member_says I NODE...: seed I is of a cluster with these, has its first slot at seed 0, and no lock.
+member_says() {
+	local i=$1
+	shift
+	seed_says "$i" EXISTS "-MOVED 0 $(seed_address 0)\\r\\n" CLUSTER "$(nodes_of "$@")" \
+		EVAL '*2\r\n:1\r\n*0\r\n' \
+		"EVAL~'scan'" '*5\r\n:1\r\n$1\r\n0\r\n:9\r\n:0\r\n*0\r\n'
+}
+
+@test "list believes a majority of the nodes, and logs in to nobody whom one alone names" {
+	local i names
+	seeds_start 4
+	names=redis+cluster://$(seed_address 0),$(seed_address 1),$(seed_address 2)
+	member_says 0 0 1 2 3
+	member_says 1 0 1 2
+	member_says 2 2 1 0
+	REDLOCK_SERVERS=$names REDLOCK_PASSWORD=hunter2 redlock list
+	expect 0
+	for i in 0 1 2; do grep -q "'scan'" "$SEEDS/$i.log"; done
+	[[ ! -s $SEEDS/3.log ]]
+	member_says 1 0 1 3
+	REDLOCK_SERVERS=$names redlock list
+	expect 69 '' "redlock: $(literal "$names"): no majority of its nodes names the same masters.*"
+	[[ ! -s $SEEDS/3.log ]]
+}

@@ -1,6 +1,6 @@
 -- Looks for records.
 -- ARGV: cursor, pattern
--- returns {1, next cursor, keys looked at, {record ...}}
+-- returns {1, next cursor, keys looked at, keys there are (-1: unknown), {record ...}}
 local cursor, pattern = ARGV[3], ARGV[4]
 local looked, names = 0, {}
 repeat
@@ -13,4 +13,5 @@ repeat
     end
   end
 until cursor == '0' or looked >= 10000 or #names >= 250
-return {1, cursor, looked, names}
+local keys = try('dbsize')
+return {1, cursor, looked, type(keys) == 'number' and keys or -1, names}

@@ -246,7 +246,7 @@ class Server:
             "release": lambda: array(1, 0),
             "inspect": lambda: array(1, "string", -1, self.fence, 1, 1,
                                      [self.item()], [self.waiter()]),
-            "scan": lambda: array(1, "0", 9, ["{key}:redlock"]),
+            "scan": lambda: array(1, "0", 9, 3, ["{key}:redlock"]),
             "look": lambda: array(1, look),
             "break": lambda: array(1, "string", -1, 0, 1, 0, [self.item()],
                                    []),

@@ -167,11 +167,18 @@ WAITERS = {
         array(1, "string", -1, 5, 1, 1, [], [MARK + " 5 zset -5\n"]),
 }
 SCANS = {
-    "a number for the cursor": array(1, 0, 9, []),
-    "an empty cursor": array(1, "", 9, []),
-    "a cursor of 30 digits": array(1, "9" * 30, 9, []),
-    "-5 keys looked at": array(1, "0", -5, []),
-    "no names": array(1, "0", 9),
+    "a number for the cursor": array(1, 0, 9, 3, []),
+    "an empty cursor": array(1, "", 9, 3, []),
+    "a cursor of 30 digits": array(1, "9" * 30, 9, 3, []),
+    "-5 keys looked at": array(1, "0", -5, 3, []),
+    "-5 keys": array(1, "0", 9, -5, []),
+    "text for the keys": array(1, "0", 9, "3", []),
+    "no names": array(1, "0", 9, 3),
+    "one cursor for ever": array(1, "5", 10000, 3, []),
+    "three cursors in turns": Made(lambda server, words: array(
+        1, str(1 + int(words[-2]) % 3), 10000, 3, [])),
+    "another cursor each time": Made(lambda server, words: array(
+        1, str(1 + int(words[-2])), 10000, 3, [])),
 }
 LOOKS = {
     "no array": array(1, 5),

@@ -9,6 +9,7 @@ it), a line for each command:
 
     WORD REPLY      to a command that begins with WORD, in Redis' protocol, with
                     backslashes as Python has them; nothing where REPLY is empty
+    WORD~TEXT REPLY to one that contains TEXT, too
     * REPLY         to any other; +OK\\r\\n where there is no such line
 
 What it has been asked is in DIR/i.log, a line a command. DIR/ready exists once
@@ -24,16 +25,19 @@ class Seed:
         self.path = os.path.join(directory, str(index))
         self.file = open(self.path + ".log", "a", encoding="ascii")
 
-    def reply_to(self, word):
+    def reply_to(self, words):
+        word, rest = words[0].upper(), b" ".join(words[1:])
         replies = {"*": "+OK\\r\\n"}
         try:
             with open(self.path + ".says", encoding="ascii") as file:
                 for line in file:
                     command, _, reply = line.rstrip("\n").partition(" ")
-                    replies[command] = reply
+                    command, _, text = command.partition("~")
+                    if text.encode() in rest:
+                        replies[command] = reply
         except FileNotFoundError:
             pass
-        reply = replies.get(word.decode("latin-1").upper(), replies["*"])
+        reply = replies.get(word.decode("latin-1"), replies["*"])
         return reply.encode().decode("unicode_escape").encode("latin-1")
 
     async def talk(self, reader, writer):
@@ -44,7 +48,7 @@ class Seed:
                     length = int((await reader.readline())[1:])
                     words.append((await reader.readexactly(length + 2))[:-2])
                 print(ascii(b" ".join(words)), file=self.file, flush=True)
-                writer.write(self.reply_to(words[0]))
+                writer.write(self.reply_to(words))
                 await writer.drain()
         except (OSError, ValueError, asyncio.IncompleteReadError):
             pass
