@@ -234,6 +234,16 @@ setup_file() {
 	key_free 0
 }
 
+@test "^C at any moment of a start ends redlock by SIGINT, and no COMMAND runs on" {
+	# exec, as a shell that is just about to wait for a child may miss a ^C by itself
+	touch "$TMP/command"
+	run timeout -k 1 100 python3 -I "$ROOT/test/tools/interrupt.py" 100 \
+		"$REDLOCK" run "$KEY" sh -c 'echo up; exec tail -f "$0"' "$TMP/command"
+	[[ $status == 0 && $output == 'signal 2: 100' ]]
+	run ! pgrep -f "$TMP/command"
+	key_free 0
+}
+
 @test "a terminal that hangs up ends COMMAND and frees KEY, with redlock as the session's leader and below a shell" {
 	at_terminal "$REDLOCK" run "$KEY" sh -c "echo up; exec sleep 300" <<-STEPS
 		see up
