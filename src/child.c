@@ -200,6 +200,21 @@ bool child_has_exited(const struct child *child)
 	return result < 0 || info.si_pid != 0;
 }
 
+void child_reap_orphans(const pid_t *ours, size_t count)
+{
+	siginfo_t info = {0};
+
+	while (getpid() == 1 &&
+	       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0) {
+		for (size_t i = 0; i < count; i++)
+			if (info.si_pid == ours[i])
+				return;
+		waitpid(info.si_pid, NULL, WNOHANG);
+		info.si_pid = 0;
+	}
+}
+
 void child_reap(struct child *child)
 {
 	int status = 0;

@@ -65,6 +65,11 @@ int child_stopped(const struct child *child);
 /* Whether it has exited; it is not reaped and keeps its pid. */
 bool child_has_exited(const struct child *child);
 
+/* As the first process of a pid namespace (a container's): reaps what others have
+ * left to us, until it comes to COMMAND or one of the others of ours, whose ends
+ * are looked at elsewhere; these are tried again at the next SIGCHLD. */
+void child_reap_orphans(const pid_t *ours, size_t count);
+
 /* Reaps it: fills exit and signal. */
 void child_reap(struct child *child);
 

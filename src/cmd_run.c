@@ -204,6 +204,19 @@ static void name_left(struct run *run)
 	buffer_release(&text);
 }
 
+/* All children but COMMAND, which may have ended. */
+static void look_after_others(struct run *run)
+{
+	pid_t ours[3];
+
+	guard_check(&run->guard, run->child.pid, run->child.group);
+	job_check(&run->job);
+	ours[0] = run->child.pid;
+	ours[1] = run->guard.pid;
+	ours[2] = run->job.pid;
+	child_reap_orphans(ours, 3);
+}
+
 static void wait_for_command(struct run *run)
 {
 	for (;;) {
@@ -233,7 +246,7 @@ static void wait_for_command(struct run *run)
 			return;
 		if (deadline_passed(name_at(run)))
 			name_left(run);
-		guard_check(&run->guard, run->child.pid, run->child.group);
+		look_after_others(run);
 	}
 }
 

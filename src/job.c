@@ -106,6 +106,12 @@ bool job_has_got(struct job *job, int number)
 	return result;
 }
 
+void job_check(struct job *job)
+{
+	if (job->pid > 0 && waitpid(job->pid, NULL, WNOHANG) > 0)
+		job->pid = 0;
+}
+
 void job_stop(const struct job *job, int number)
 {
 	pid_t before = tcgetpgrp(job->terminal), own = getpgrp();

@@ -51,6 +51,9 @@ uint64_t job_look(struct job *job);
 /* Whether this signal, which redlock has just read, has come to the group. */
 bool job_has_got(struct job *job, int number);
 
+/* After a SIGCHLD: the bystander may have been killed. */
+void job_check(struct job *job);
+
 /* Stops redlock by this signal; returns when it is continued. */
 void job_stop(const struct job *job, int number);
 

@@ -383,6 +383,21 @@ signal_state() {
 	key_free 0
 }
 
+@test "as the first process of a container redlock reaps what is left to it, and ends on TERM" {
+	[[ $(id -u) == 0 ]] || skip "pid namespaces need root"
+	redlock_first() { exec setsid unshare --pid --fork --kill-child --mount-proc "$REDLOCK" run "$KEY" "$@"; }
+	spawn holder redlock_first sh -c 'for i in 1 2 3 4 5; do (sleep 0.01 &); done
+		until [ "$(ps -o stat= --ppid 1 | grep -c .)" = 2 ]; do sleep 0.02; done; exit 3'
+	finish holder
+	expect 3
+	spawn holder redlock_first sh -c 'echo; exec sleep 300'
+	wait_until '[[ -s $TMP/holder.out ]]'
+	kill -TERM "$(pgrep -P "$(pid holder)")"
+	finish holder
+	expect 143
+	key_free 0
+}
+
 @test "children that were there before are neither waited for nor taken for COMMAND" {
 	spawn holder bash -c '
 		(until [ -e "$3/on" ]; do sleep 0.02; done; exit 9) &
