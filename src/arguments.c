@@ -6,6 +6,7 @@
 
 #include "lock.h"
 #include "options.h"
+#include "script.h"
 #include "suggest.h"
 
 #define OPTIONS_MAX 64
@@ -153,6 +154,11 @@ static int set_key(struct reader *reader, const char *key)
 		return refuse(reader,
 			      pattern ? "PATTERN '%s' has more than 4096 bytes"
 				      : "KEY '%s' has more than 4096 bytes",
+			      key);
+	if (!pattern && script_is_reserved((struct argument){key, strlen(key)}))
+		return refuse(reader,
+			      "KEY '%s' is a name that redlock keeps for "
+			      "what is beside another KEY",
 			      key);
 	reader->settings->key = config_keep(reader->settings, key);
 	return 0;

@@ -6,6 +6,8 @@
 
 #include "scripts.h" /* made from lua/ */
 
+#define RECORD_SUFFIX "redlock"
+
 /* What a script is put together from, in this order. */
 #define PARTS_MAX 4
 
@@ -21,25 +23,62 @@ static const char *const kind_names[] = {
 	[KIND_NONE] = "none",
 };
 
-struct argument script_record_name(struct argument key)
+static bool is_tagged(struct argument key)
 {
 	const char *end = key.data + key.length;
 	const char *open = memchr(key.data, '{', key.length);
 	const char *shut =
 		open == NULL ? NULL
 			     : memchr(open + 1, '}', (size_t)(end - open - 1));
-	bool tagged = shut != NULL && shut > open + 1;
+
+	return shut != NULL && shut > open + 1;
+}
+
+static bool ends_in_brace(struct argument key)
+{
+	return key.length > 0 && key.data[key.length - 1] == '}';
+}
+
+/* Its name may be that of another KEY, without a tag, in braces: "{x}" is "x"
+ * so, and "{a}b}" is "a}b". */
+static bool is_in_braces(struct argument key)
+{
+	return is_tagged(key) && key.data[0] == '{' && ends_in_brace(key);
+}
+
+struct argument script_record_name(struct argument key)
+{
+	bool tagged = is_tagged(key);
 	struct buffer name = {0};
 
 	buffer_append(&name, "{", tagged ? 0 : 1);
 	buffer_append(&name, key.data, key.length);
 	buffer_append(&name, "}", tagged ? 0 : 1);
-	/* all names but those of bare tags end so: "{x}" has a record of its
-	 * own beside that of "x" */
-	buffer_print(&name, tagged && open == key.data && shut == end - 1
-				    ? "redlock"
-				    : ":redlock");
+	buffer_print(&name,
+		     is_in_braces(key) ? RECORD_SUFFIX : ":" RECORD_SUFFIX);
 	return (struct argument){name.data, name.length};
+}
+
+bool script_is_reserved(struct argument key)
+{
+	const char *at = key.data, *end = key.data + key.length;
+	size_t suffix = sizeof(RECORD_SUFFIX) - 1;
+
+	while ((at = memmem(at, (size_t)(end - at), RECORD_SUFFIX, suffix)) !=
+	       NULL) {
+		struct argument base = {key.data, (size_t)(at - key.data)};
+
+		at += suffix;
+		if (at < end && *at != ':')
+			continue;
+		if (is_in_braces(base))
+			return true;
+		if (base.length == 0 || base.data[--base.length] != ':')
+			continue;
+		if (is_tagged(base) || ends_in_brace(base))
+			return true;
+	}
+	return false;
 }
 
 struct argument script_name(struct argument record, const char *suffix)

@@ -13,9 +13,14 @@
 /*
  * The names of what belongs to KEY, all in its cluster slot: the record is
  * "{KEY}:redlock"; a KEY that has a hash tag of its own is its own prefix, and
- * "{x}", which is nothing else, has "{x}redlock". The caller frees the data.
+ * one that is in braces, "{x}" or "{a}b}", has no colon: "{x}redlock". So no two
+ * KEYs share a record. The caller frees the data.
  */
 struct argument script_record_name(struct argument key);
+
+/* Whether this would be another KEY's record, or what is beside it, now or in
+ * times to come: no lock has such a KEY. */
+bool script_is_reserved(struct argument key);
 
 /* What comes behind the record's name. */
 struct argument script_name(struct argument record, const char *suffix);

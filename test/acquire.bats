@@ -334,6 +334,22 @@ left_to() {
 	expect 1 '' "redlock: $KEY: not held by this token.*"
 }
 
+@test "keys whose names are alike keep their records and queues apart" {
+	local key
+	for key in 'a}b' '{a}b}' 'a{}b' '{a{}b}' x '{x}' '{x}{y}' 'x}{y'; do
+		redlock run "$key" true
+		expect 0
+	done
+	(($(rcli 0 KEYS '*redlock' | sort -u | wc -l) >= 8))
+	redlock acquire 'a}b'
+	spawn waiter "$REDLOCK" run '{a}b}' "$ROOT/test/tools/note" "$TMP" waiter
+	wait_until 'grep -q "^+waiter" "$TMP/order"'
+	redlock release 'a}b' "$output"
+	touch "$TMP/end.waiter"
+	finish waiter
+	expect 0
+}
+
 @test "keys of any bytes are locked under exactly that name" {
 	local key
 	for key in ' ' $'\xff\xfe\x01\n\e[31m' "$(repeat x 4096)" '{a}{b}' 'a{b}c' '{}x' '}{'; do

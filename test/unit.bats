@@ -65,6 +65,10 @@ unit() {
 	unit suggest
 }
 
+@test "no two KEYs share a record, and none is what is beside another" {
+	unit script
+}
+
 @test "where a server was is remembered as it was said, or not at all" {
 	unit hint
 }

@@ -385,6 +385,24 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	no_row_failed
 }
 
+@test "a KEY that would be the record of another, or what is beside it, is refused" {
+	local key
+	for key in '{x}:redlock' '{x}:redlock:queue' '{x}:redlock:wishes' '{x}:redlock:00112233445566778899aabbccddeeff' \
+		'{x}redlock' '{x}redlock:queue' 'a{b}c:redlock' 'a{b}c:redlock:queue' '{a}b}redlock' '{x}:redlock:redlock'; do
+		refuses 64 KEY run "$key" true
+		refuses 64 KEY acquire "$key"
+		refuses 64 KEY release "$key" token
+		refuses 64 KEY extend "$key" token
+		refuses 64 KEY status key "$key"
+		refuses 64 KEY break -y "$key"
+		refuses 64 KEY doctor "$key"
+		refuses 64 KEY wait "$key"
+		right list "$key"
+	done
+	for key in redlock x:redlock redlock:x:redlock '{x}redlocked' 'x{y}z:my-redlock'; do right acquire "$key"; done
+	no_row_failed
+}
+
 @test "a KEY of 4096 bytes, of blanks or of any bytes is as good as another" {
 	local key
 	for key in "$(repeat x 4096)" ' ' $'\xff\xfe\x01\n\e[31m' '{a}{b}' '%s%n' "'"; do

@@ -246,6 +246,8 @@ static void fuzz_names(const char *text, size_t size)
 	if (one.length == other.length &&
 	    memcmp(one.data, other.data, one.length) == 0)
 		abort();
+	if (!script_is_reserved(one))
+		abort();
 	free((char *)one.data);
 	free((char *)other.data);
 }
