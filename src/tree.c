@@ -469,6 +469,7 @@ static bool look_at_all(struct tree *tree, struct processes *all,
 {
 	int64_t began = clock_ms();
 
+	check_group(tree);
 	tree->blind = !proc_is_there();
 	if (tree->blind || !look(tree, all, until, stop))
 		return false;

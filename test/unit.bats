@@ -53,6 +53,10 @@ unit() {
 	unit guard
 }
 
+@test "COMMAND's tree is found and killed when it is time, and no stranger" {
+	unit tree
+}
+
 @test "a failed round is worth what servers said, and never 0" {
 	unit ballot
 }

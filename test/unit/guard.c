@@ -59,6 +59,20 @@ static void test_goodbye(void)
 	check_spared(&guard, command);
 }
 
+/* A renewal may end between the goodbye and the watchdog's stop. */
+static void test_told_after_goodbye(void)
+{
+	struct guard guard;
+	pid_t command = ended_command();
+
+	start(&guard, command, 600000);
+	CHECK(guard_goodbye(&guard), "in time");
+	alarm(20); /* instead of hanging */
+	guard_tell(&guard, in(600000));
+	alarm(0);
+	check_spared(&guard, command);
+}
+
 static void test_goodbye_too_late(void)
 {
 	struct guard guard;
@@ -117,6 +131,7 @@ static void test_orphaned_late(void)
 int main(void)
 {
 	test_goodbye();
+	test_told_after_goodbye();
 	test_goodbye_too_late();
 	test_full_pipe();
 	test_late_guard();
