@@ -16,15 +16,14 @@ local function read_wish(place)
     description = description}
 end
 
-local function leave_queue(place, ...)
-  call('zrem', queue, place, ...)
-  call('zrem', waits, place, ...)
-  call('hdel', wishes, place, ...)
+local function leave_queue(place)
+  call('zrem', queue, place)
+  call('zrem', waits, place)
+  call('hdel', wishes, place)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
 local function fits(who, wish)
-  drop_expired()
   local kind = kind_of_key()
   if kind == 'none' then
     return true
@@ -133,118 +132,86 @@ local function tell(place, ...)
   return try(sharded and 'spublish' or 'publish', record .. ':' .. place, table.concat({...}, ' '))
 end
 
-local function count_listeners(...)
-  return try('pubsub', sharded and 'shardnumsub' or 'numsub', ...)
-end
-
--- Who keeps others waiting must be there: it listens, and has asked within two heartbeats.
-local function is_away(place, wish)
-  return count_listeners(record .. ':' .. place)[2] == 0 or now - wish.seen > 10000
-end
-
--- However long a line is, or was made by somebody, a script looks at so many places of it.
-local most = 100
-
--- With the head all who are gone of those behind it.
-local function drop_dead(head, caller)
-  local places, channels, dead = call('zrange', queue, 0, most - 1), {}, {head}
-  for i, place in ipairs(places) do
-    channels[i] = record .. ':' .. place
-  end
-  local heard = count_listeners(unpack(channels))
-  for i, place in ipairs(places) do
-    if heard[2 * i] == 0 and place ~= caller then
-      dead[#dead + 1] = place
-    end
-  end
-  leave_queue(unpack(dead))
-end
-
--- More is to be done than one script does: who came last, and so will still be there, goes on.
-local function hand_on(line)
-  for _, place in ipairs(call('zrange', line, -10, -1)) do
-    if tell(place, 0, 0, 0, '-') ~= 0 then
-      return
-    end
-  end
-end
-
--- Those who only wait take nothing, so they stand beside the queue. KEY is free: those who came
--- before this are told, once. Returns whether that is the caller, too.
-local function tell_waits(before, caller)
-  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most)
-  for _, place in ipairs(places) do
-    local wish = read_wish(place)
-    told = told or place == caller
-    if wish and place ~= caller then
-      tell(place, wish.request, 0, math.min(wish.ttl, 10000), wish.hold)
-    end
-  end
-  if places[1] then
-    leave_queue(unpack(places))
-  end
-  if #places == most then
-    hand_on(waits)
-  end
-  return told
+-- One that could take KEY, or else keeps others waiting, must be there: it listens; a head that has
+-- to wait has asked within two heartbeats, too.
+local function is_away(place, wish, may_take)
+  local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. place)
+  return heard[2] == 0 or not may_take and now - wish.seen > 10000
 end
 
 -- A waiter that dies as it is granted KEY keeps the others out no longer than this (ms).
 local unanswered = 3000
 
--- To one that is not the caller; returns how many heard it. Whoever cannot be told will ask. It is
--- told when the grant ends, from when its request came: it knows when it sent that, but not when
--- this is.
+-- To one that is not the caller. False where it cannot be told: it will ask itself. It is told when
+-- the grant ends, from when its request came: it knows when it sent that, but not when this is.
 local function grant_to_waiter(place, wish)
   local lease = math.min(wish.ttl, unanswered)
   local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
   local fence = grant(wish.who, wish, lease)
-  local heard = tell(place, wish.request, format('%.0f', fence), format('%.0f', ends), wish.hold)
-  heard = type(heard) == 'number' and heard
-  if not heard or heard == 0 then
-    remove(wish.who, wish.hold)
-  else
+  local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold)
+  local told = type(heard) == 'number'
+  if told then
     leave_queue(place)
   end
-  return heard
+  if not told or heard == 0 then
+    remove(wish.who, wish.hold)
+  end
+  return told
 end
 
--- Returns the caller's fence where the caller, a place, was granted KEY; 0 where it only waits, and
--- KEY is free.
+-- However long the lines are, or were made by somebody, a request looks at so many places. Those
+-- who came last will still be there: they ask, and so go on.
+local most = 100
+local function hand_on()
+  for _, line in ipairs({queue, waits}) do
+    for _, place in ipairs(call('zrange', line, -5, -1)) do
+      tell(place, 0, 0, 0, '-')
+    end
+  end
+end
+
+-- Those who only wait stand beside the queue, as they take nothing: each is told once that KEY is
+-- free, before those of the queue that came later have it.
+-- Returns the caller's fence where the caller, a place, was granted KEY; 0 where it only waits.
 local function settle(caller)
-  local rest, answer, granted = most
-  while rest > 0 and call('exists', queue, waits) > 0 do
-    rest = rest - 1
+  local answer, granted
+  if call('exists', queue, waits) == 0 then
+    return
+  end
+  drop_expired()
+  for _ = 1, most do
     local head, came = unpack(call('zrange', queue, 0, 0, 'withscores'))
-    if kind_of_key() == 'none' and tell_waits(came or '+inf', caller) then
-      answer = 0
-    end
-    if not head then
+    local waiting = kind_of_key() == 'none'
+      and call('zrangebyscore', waits, '-inf', came or '+inf', 'limit', 0, 1)[1]
+    local place = waiting or head
+    if not place then
       return answer
     end
-    local wish, heard = read_wish(head), 0
-    if wish and fits(wish.who, wish) then
-      if head == caller then
-        leave_queue(head)
-        return grant(wish.who, wish, wish.ttl)
+    local wish = read_wish(place)
+    local may_take = waiting or wish and fits(wish.who, wish)
+    if not wish or place ~= caller and is_away(place, wish, may_take) then
+      leave_queue(place)
+    elseif waiting then
+      leave_queue(place)
+      if place == caller then
+        answer = 0
+      else
+        tell(place, wish.request, 0, math.min(wish.ttl, 10000), wish.hold)
       end
-      heard = grant_to_waiter(head, wish)
+    elseif not may_take then
+      if granted then
+        tell(place, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
+      end
+      return answer
+    elseif place == caller then
+      leave_queue(place)
+      return grant(wish.who, wish, wish.ttl)
+    elseif not grant_to_waiter(place, wish) then
+      return answer
+    else
       granted = true
-    elseif wish and (head == caller or not is_away(head, wish)) then
-      if granted and head ~= caller then
-        tell(head, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
-      end
-      return answer
-    end
-    if not heard then
-      return answer
-    elseif heard == 0 then
-      drop_dead(head, caller)
-      rest = rest - most / 5
     end
   end
-  if rest <= 0 then
-    hand_on(queue)
-  end
+  hand_on()
   return answer
 end
