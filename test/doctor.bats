@@ -136,7 +136,7 @@ allow() {
 		allow '~*' '&*' +@all "-$command"
 		redlock doctor -S "$REDLOCK_SERVERS?db=1"
 		case $command in
-		publish | pubsub | scan | hgetall | zcount)
+		publish | pubsub | scan | dbsize | hgetall | zcount)
 			[[ $status == 0 ]]
 			finds "warning: its user lacks +$command, which" "$(server_url 0)?db=1"
 			;;
