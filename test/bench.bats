@@ -25,7 +25,7 @@ results() {
 }
 
 @test "every topic of the bench has figures, and says why where it has none" {
-	results '.topics | length == 8 and
+	results '.topics | length == 9 and
 		all(.[]; (.tables | length) > 0 or (.notes | length) > 0)'
 	results '[.topics[].tables[] | .title, (.rows | length > 0)] | all'
 	results '[.. | numbers] | all(. > -1 and . < 1e9)'
@@ -46,7 +46,7 @@ results() {
 @test "what the bench prints for machines can be shown to people" {
 	run --separate-stderr "$ROOT/test/bench/bench" --show "$BATS_FILE_TMPDIR/results"
 	[[ $status == 0 && $output == *"noise: "* && $output == *"goals met" ]]
-	for topic in start trips handover contention idle quorum size scale; do
+	for topic in start trips handover distance contention idle quorum size scale; do
 		[[ $output == *$'\n'"$topic: "* ]]
 	done
 }
