@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "signals.h"
 
 #define START_STACK 65536 /* bytes, and room for the arguments */
+#define LOOK_AGAIN 20     /* ms, whether it has been stopped */
 
 int child_set_environment(const struct lock *lock)
 {
@@ -44,21 +46,11 @@ struct start {
 	struct job *job;
 	const struct guard *guard;
 	struct deadline latest;
-	uint64_t missed; /* signals that it is to get after exec */
+	uint64_t missed; /* signals that the group got before it was there */
 	int cause;       /* errno */
 };
 
 #define BIT(number) ((uint64_t)1 << ((number)-1))
-
-/* What the group has got, but not this new member of it; and what would stop it
- * before exec. */
-static uint64_t missed_signals(struct job *job)
-{
-	uint64_t missed = job_look(job) & ~signals_pending();
-
-	return missed |
-	       signals_take(BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU));
-}
 
 /* In that process, which has our memory until exec. A signal that ends it before
  * that has ended COMMAND. */
@@ -69,7 +61,7 @@ static int become(void *argument)
 	if (start->child->group != 0)
 		setpgid(0, start->child->group);
 	else
-		start->missed = missed_signals(start->job);
+		start->missed = job_look(start->job) & ~signals_pending();
 	/* while the guard's SIGTERM is still blocked, or it would end us
 	 * before we can say that COMMAND was not started */
 	if (guard_announce(start->guard, getpid(), start->child->group) < 0) {
@@ -103,7 +95,48 @@ static int lead_group(void *argument)
 	return setpgid(0, 0) < 0;
 }
 
-/* As vfork(2), on a stack of their own: we wait until exec. */
+/* As vfork(2) does, but COMMAND's process may be stopped before exec, by ^Z: then
+ * we stop, too. Exec, or its end, closes the other end of the pipe. */
+static void wait_for_exec(const struct child *child, struct start *start,
+			  int readable)
+{
+	struct pollfd polled = {.fd = readable};
+
+	while (poll(&polled, 1, LOOK_AGAIN) == 0) {
+		int number = child_stopped(child);
+
+		if (number != 0)
+			job_stop(start->job, number);
+	}
+}
+
+/* What is in our memory meanwhile is not touched. */
+static void start_in_job(struct child *child, struct start *start, char *top)
+{
+	int ends[2];
+
+	child->pid = -1;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	child->pid = clone(become, top, CLONE_VM | SIGCHLD, start);
+	close(ends[1]);
+	if (child->pid > 0)
+		wait_for_exec(child, start, ends[0]);
+	close(ends[0]);
+}
+
+static void start_in_group(struct child *child, struct start *start, char *top)
+{
+	child->group = clone(lead_group, top, CLONE_VM | CLONE_VFORK, start);
+	child->pid = child->group > 0
+			     ? clone(become, top,
+				     CLONE_VM | CLONE_VFORK | SIGCHLD, start)
+			     : -1;
+	if (child->group > 0)
+		waitpid(child->group, NULL, __WALL);
+}
+
+/* On a stack of its own. */
 static void start_process(struct child *child, struct start *start)
 {
 	size_t size = stack_size(start->command);
@@ -115,16 +148,12 @@ static void start_process(struct child *child, struct start *start)
 		start->cause = errno;
 		return;
 	}
-	if (!job_has_terminal(start->job))
-		child->group =
-			clone(lead_group, top, CLONE_VM | CLONE_VFORK, start);
-	if (child->group >= 0)
-		child->pid = clone(become, top,
-				   CLONE_VM | CLONE_VFORK | SIGCHLD, start);
-	if (child->group < 0 || child->pid < 0)
+	if (job_has_terminal(start->job))
+		start_in_job(child, start, top);
+	else
+		start_in_group(child, start, top);
+	if (child->pid < 0)
 		start->cause = errno;
-	if (child->group > 0)
-		waitpid(child->group, NULL, __WALL);
 	munmap(stack, size);
 }
 

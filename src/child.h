@@ -15,10 +15,11 @@
  * descriptor of redlock's (all are close-on-exec from birth). All signals stay
  * blocked from fork to exec, so one that comes in between waits for COMMAND. A
  * signal to the group that came before the fork has reached redlock only: the new
- * process finds out which these were, and COMMAND gets them once it is there. So
- * it does with ^Z: it must not stop before exec, as redlock waits for that.
+ * process finds out which these were, and COMMAND gets them once it is there.
  * It is started as by vfork(2): copying page tables, and the faults behind it,
- * would be a fifteenth of a run. So exec's errno is left in our own memory.
+ * would be a fifteenth of a run. With a terminal redlock shares its memory with
+ * the new process, too, but does not sleep until exec: ^Z may stop that process
+ * before. So exec's errno is left in our own memory.
  *
  * Why it never runs without a lock: its process looks at the clock as the last
  * act before exec, and the guard knows it by then (guard.h).

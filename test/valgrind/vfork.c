@@ -2,7 +2,7 @@
  * What is preloaded under valgrind, so that redlock does not see what is
  * otherwise there:
  *
- * A clone() that is as vfork(2) is taken for a fork. Here the caller waits until
+ * A clone() that shares memory is taken for a fork. Here the caller waits until
  * exec, and then finds in its argument what the child has left there.
  *
  * The log is open as a descriptor that COMMAND would inherit. Here it is closed
@@ -38,7 +38,7 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
 	pid_t pid;
 
 	(void)stack;
-	if ((flags & CLONE_VFORK) == 0 || left == MAP_FAILED ||
+	if ((flags & CLONE_VM) == 0 || left == MAP_FAILED ||
 	    pipe2(ends, O_CLOEXEC) < 0)
 		abort();
 	pid = fork();
