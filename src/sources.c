@@ -101,6 +101,12 @@ static const char *set_value(struct settings *settings,
 		       : options_set(settings, option, value);
 }
 
+static bool is_password(const struct option *option)
+{
+	return strcmp(option->name, "password") == 0 ||
+	       strcmp(option->name, "password-file") == 0;
+}
+
 /* Where the line goes: to the settings, or (NULL) aside. */
 static struct settings *target_of(const struct source *source,
 				  const struct option *option)
@@ -111,8 +117,10 @@ static struct settings *target_of(const struct source *source,
 	if (!source->counts || (source->before & options_bit(option)) ||
 	    (said & options_opposites(option)))
 		return NULL;
-	/* a password, which no command has, is for take_password */
-	if (!(option->commands & reader->command->id))
+	if (is_password(option)) /* take_password */
+		return NULL;
+	/* of those without a command all take it */
+	if (option->commands != 0 && !(option->commands & reader->command->id))
 		return NULL;
 	return reader->settings;
 }
