@@ -187,21 +187,37 @@ static size_t path_length(const char *text)
 		       : length;
 }
 
+/* The host, or the path, behind a scheme; NULL if there is none to be quoted. */
+static const char *find_quoted(const char *text, size_t scheme, size_t *length)
+{
+	const char *rest = text + scheme, *host;
+
+	if (strncmp(text, "unix://", 7) == 0) {
+		*length = path_length(rest);
+		return rest;
+	}
+	if (strncmp(text, "local:", 6) == 0 || rest[-1] != '/')
+		return NULL;
+	host = find_host(rest);
+	if (host != NULL)
+		*length = host_length(host);
+	return host;
+}
+
 const char *url_quote(const char *text, char shown[URL_QUOTED])
 {
 	size_t scheme = scheme_length(text), length = 0;
-	const char *host = text + scheme;
+	const char *host = NULL;
+	bool whole;
 
 	if (scheme > HOST_LONGEST)
 		scheme = 0;
-	if (strncmp(text, "unix://", 7) == 0)
-		length = path_length(host);
-	else if (strncmp(text, "local:", 6) != 0 && scheme > 0 &&
-		 text[scheme - 1] == '/' && find_host(host) != NULL)
-		length = host_length(host = find_host(host));
+	if (scheme > 0)
+		host = find_quoted(text, scheme, &length);
+	whole = host == NULL ? text[scheme] == '\0'
+			     : host == text + scheme && host[length] == '\0';
 	snprintf(shown, URL_QUOTED, "%.*s%.*s%s", (int)scheme, text,
-		 (int)length, host,
-		 host == text + scheme && host[length] == '\0' ? "" : "...");
+		 (int)length, host != NULL ? host : "", whole ? "" : "...");
 	return shown;
 }
 
