@@ -5,6 +5,7 @@
  * made fit for a terminal, JSON and a shell. The first byte is the part, the
  * rest its text. Built with -fsanitize=fuzzer.
  */
+#include <ctype.h>
 #include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -46,11 +47,33 @@ static void fuzz_duration(const char *text)
 		duration_format(formatted, ms);
 }
 
+/* Scheme and path, or host: nothing of what is before an '@'. */
+static void check_quote(const char *text)
+{
+	char shown[URL_QUOTED];
+	const char *at = strrchr(text, '@'), *host;
+	size_t length;
+
+	url_quote(text, shown);
+	length = strlen(shown);
+	if (length >= 3 && strcmp(shown + length - 3, "...") == 0)
+		shown[length - 3] = '\0';
+	for (const char *c = shown; *c != '\0'; c++)
+		if (!isalnum((unsigned char)*c) &&
+		    strchr("+:/[]._-%~", *c) == NULL)
+			abort();
+	host = strstr(shown, "://");
+	if (at != NULL && host != NULL && strncmp(text, "unix:", 5) != 0 &&
+	    strncmp(at + 1, host + 3, strlen(host + 3)) != 0)
+		abort();
+}
+
 static void fuzz_url(const char *text)
 {
 	struct error error;
 	struct url url;
 
+	check_quote(text);
 	if (url_parse(&url, text, &error) < 0)
 		return;
 	/* what is shown of it can be read again and is the same */
