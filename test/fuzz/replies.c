@@ -85,6 +85,24 @@ static void renew(struct lock *lock)
 	check_age(began, TTL + 2 * TIMEOUT);
 }
 
+/* As somebody who has the token: the holder's validity is its own. */
+static void extend_beside(struct lock *lock)
+{
+	struct deadline valid = lock->valid;
+	struct error error;
+	struct lock beside;
+
+	lock_init(&beside, lock->quorum, "key", TTL / 10, 0);
+	lock_adopt(&beside, lock->token);
+	beside.as_taken = true;
+	if (lock_extend(&beside, deadline_in(TIMEOUT), &error) == LOCK_OK &&
+	    (beside.left < 0 || beside.left == INT64_MAX))
+		abort();
+	if (lock->valid.at != valid.at)
+		abort();
+	lock_release_memory(&beside);
+}
+
 static void release(struct lock *lock, int64_t linger)
 {
 	struct error error;
@@ -94,7 +112,7 @@ static void release(struct lock *lock, int64_t linger)
 	check_age(began, 2 * TIMEOUT);
 }
 
-static void live(struct lock *lock, struct patience patience)
+static void live(struct lock *lock, struct patience patience, bool beside)
 {
 	struct buffer text = {0}, shown = {0};
 	struct error error;
@@ -116,6 +134,8 @@ static void live(struct lock *lock, struct patience patience)
 	if (lock->kind == KIND_NONE)
 		return;
 	renew(lock);
+	if (beside)
+		extend_beside(lock);
 	renew(lock);
 	release(lock, lock->room);
 }
@@ -192,16 +212,20 @@ static void examine(struct quorum *quorum)
 
 static void exercise(struct lock *lock, uint8_t what)
 {
-	switch (what % 13) {
+	switch (what % 14) {
 	case 0:
-		live(lock, (struct patience){0});
+	case 13:
+		live(lock, (struct patience){0}, what % 14 == 13);
 		break;
 	case 1:
-		live(lock, (struct patience){.wait = true, .limit = WAIT});
+		live(lock, (struct patience){.wait = true, .limit = WAIT},
+		     false);
 		break;
 	case 2:
-		live(lock, (struct patience){
-				   .wait = true, .limit = WAIT, .poll = true});
+		live(lock,
+		     (struct patience){
+			     .wait = true, .limit = WAIT, .poll = true},
+		     false);
 		break;
 	case 3:
 		lock_adopt(lock, "token");
@@ -215,7 +239,7 @@ static void exercise(struct lock *lock, uint8_t what)
 	case 6:
 	case 7:
 	case 8:
-		inspect(lock->quorum, what % 13U - 5);
+		inspect(lock->quorum, what % 14U - 5);
 		break;
 	case 9:
 		list(lock->quorum, NULL);
@@ -227,10 +251,12 @@ static void exercise(struct lock *lock, uint8_t what)
 		examine(lock->quorum);
 		break;
 	default:
-		live(lock, (struct patience){.wait = true,
-					     .limit = WAIT,
-					     .tries = 3,
-					     .every = 100});
+		live(lock,
+		     (struct patience){.wait = true,
+				       .limit = WAIT,
+				       .tries = 3,
+				       .every = 100},
+		     false);
 	}
 }
 
