@@ -1,7 +1,7 @@
 /*
  * What the environment says of the settings: REDLOCK_SERVERS,
  * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CRL, REDLOCK_CERT,
- * REDLOCK_KEY_FILE and REDLOCK_SNI. What takes away protection (--insecure)
+ * REDLOCK_KEY_FILE and REDLOCK_SNI. Which servers get the password says logins.h. What takes away protection (--insecure)
  * has no variable: it should be seen where it is done.
  */
 #ifndef ENVIRONMENT_H
