@@ -75,13 +75,14 @@ static bool carries(pid_t pid, const char *mark)
 	return found;
 }
 
-/* "PID (NAME) STATE PPID PGRP SESSION ... STARTTIME ..." (the 22nd); a NAME may
- * hold anything, also ") ". */
+/* "PID (NAME) STATE PPID PGRP SESSION ... THREADS 0 STARTTIME ..." (the 20th to
+ * 22nd); a NAME may hold anything, also ") ". A zombie with threads is a process
+ * that runs on after its first thread has ended. */
 static bool read_process(struct process *process, pid_t pid)
 {
 	char text[512];
 	unsigned long long started;
-	long parent, group, session;
+	long parent, group, session, threads;
 	const char *end;
 	ssize_t size;
 	int fd = open_of(pid, "stat"), found;
@@ -100,9 +101,9 @@ static bool read_process(struct process *process, pid_t pid)
 	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
 	found = sscanf(end + 1,
 		       " %c %ld %ld %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-		       "%*d %*d %*d %*d %*d %*d %llu",
-		       &state, &parent, &group, &session, &started);
-	if (found != 5)
+		       "%*d %*d %*d %*d %ld %*d %llu",
+		       &state, &parent, &group, &session, &threads, &started);
+	if (found != 6)
 		return false;
 	*process = (struct process){
 		.pid = pid,
@@ -110,7 +111,7 @@ static bool read_process(struct process *process, pid_t pid)
 		.group = (pid_t)group,
 		.session = (pid_t)session,
 		.started = started,
-		.alive = state != 'Z' && state != 'X',
+		.alive = (state != 'Z' && state != 'X') || threads > 1,
 	};
 	return true;
 }

@@ -1,7 +1,7 @@
 /* Who is found, when, and who is not hit. */
 #include "../../src/tree.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -192,6 +192,48 @@ static void test_hostile_names(void)
 	}
 }
 
+static void *sleep_on(void *argument)
+{
+	for (;;)
+		pause();
+	return argument;
+}
+
+/* Its first thread has ended: a zombie, as it seems. */
+static void test_without_leader(void)
+{
+	struct tree tree;
+	pid_t command = fork();
+	pthread_t thread;
+	siginfo_t info = {0};
+
+	if (command == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setpgid(0, 0);
+		if (pthread_create(&thread, NULL, sleep_on, NULL) == 0)
+			pthread_exit(NULL);
+		_exit(1);
+	}
+	setpgid(command, command);
+	for (char path[64], seen[64] = ""; strstr(seen, ") Z ") == NULL;) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%ld/stat", (long)command);
+		file = fopen(path, "re");
+		CHECK(file != NULL && fgets(seen, sizeof(seen), file), "stat");
+		fclose(file);
+	}
+	tree = tree_for(command);
+	tree_look(&tree, later());
+	CHECK(tree.known_count == 1, "%zu", tree.known_count);
+	CHECK(!tree_is_over(&tree), "over");
+	tree_watch(&tree, deadline_at(0));
+	waitid(P_PID, (id_t)command, &info, WEXITED | WNOWAIT);
+	CHECK(info.si_status == SIGKILL, "%d", info.si_status);
+	tree_release(&tree);
+	end(command);
+}
+
 /* In a group that is shared: who has this lock in its environment, no other. */
 static void test_marks(void)
 {
@@ -229,6 +271,7 @@ int main(void)
 	test_looks_apart();
 	test_number_taken();
 	test_hostile_names();
+	test_without_leader();
 	test_marks();
 	return check_result();
 }
