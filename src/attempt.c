@@ -6,10 +6,12 @@
 #include "alias.h"
 #include "log.h"
 #include "script.h"
+#include "trust.h"
 
 void attempt_begin(struct lock *lock)
 {
 	memset(lock->barred, 0, sizeof(lock->barred));
+	trust_begin_attempt(lock);
 	token_make(lock->token);
 	if (lock->kind != KIND_REENTRANT)
 		return;
@@ -20,20 +22,6 @@ void attempt_begin(struct lock *lock)
 }
 
 /* --- reading a vote ----------------------------------------------------- */
-
-/* A message may come before a server that was restarted has said so on the
- * connection for requests. */
-static bool is_quarantined(const struct lock *lock, size_t i)
-{
-	const struct server *server = &lock->quorum->servers[i];
-	const struct identity *identity = &server->identity;
-
-	if (lock->quarantine == 0)
-		return false;
-	return !identity->known || server_is_down(server) ||
-	       (!identity->durable &&
-		clock_ms() - identity->started < lock->quarantine);
-}
 
 /* Such that sums and multiples of it stay numbers. */
 static int64_t bounded(int64_t number)
@@ -77,13 +65,32 @@ static bool is_refusal(const struct reply *reply)
 
 void attempt_count(struct lock *lock, size_t i, int64_t fence)
 {
+	char text[TRUST_TEXT];
+	bool counts;
+
 	lock->fences[i] = fence;
-	lock->vote[i] = is_quarantined(lock, i) ? VOTE_QUARANTINED : VOTE_YES;
-	log_step("%s: granted, fence %" PRId64 "%s",
+	lock->vote[i] = VOTE_YES;
+	trust_weigh(lock);
+	counts = lock->vote[i] == VOTE_YES;
+	log_step("%s: granted, fence %" PRId64 "%s%s",
 		 lock->quorum->servers[i].url.name, fence,
-		 lock->vote[i] == VOTE_YES
-			 ? ""
-			 : ", but up too short to have a vote");
+		 counts ? "" : ", but ",
+		 counts ? "" : trust_explain(lock, i, text));
+}
+
+/* What stands there, or what is safe to assume. */
+static int64_t number_at(const struct reply *reply, size_t n)
+{
+	return n < reply->count && reply->value[n].text == NULL
+		       ? reply->value[n].number
+		       : 0;
+}
+
+static const char *text_at(const struct reply *reply, size_t n)
+{
+	return n < reply->count && reply->value[n].text != NULL
+		       ? reply->value[n].text
+		       : "";
 }
 
 void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
@@ -97,6 +104,7 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
 	    reply->value[1].number >= least &&
 	    reply->value[1].number <= FENCE_LARGEST) {
+		trust_hear(lock, i, number_at(reply, 2), text_at(reply, 3));
 		attempt_count(lock, i, reply->value[1].number);
 	} else if (answer == 0 && is_refusal(reply)) {
 		lock->vote[i] = VOTE_HELD;
@@ -104,6 +112,11 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 			 lock->quorum->servers[i].url.name);
 		*place = bounded(reply->value[4].number);
 		note_busy(hearing->busy, reply->value);
+		trust_hear(lock, i, number_at(reply, 7), text_at(reply, 6));
+		trust_hear_holder(lock, i, text_at(reply, 6),
+				  reply->value[2].number,
+				  reply->value[1].number, number_at(reply, 8));
+		trust_weigh(lock);
 		strlcpy(hearing->mark[i], reply->value[6].text,
 			sizeof(hearing->mark[i]));
 	} else {

@@ -17,7 +17,8 @@ void attempt_begin(struct lock *lock);
 void attempt_read(struct hearing *hearing, size_t server,
 		  const struct reply *reply, int64_t *place);
 
-/* A grant with this fence: a vote, unless the server is up too short. */
+/* A grant with this fence: a vote, unless the server may have forgotten that
+ * somebody has KEY (trust_hear comes before). */
 void attempt_count(struct lock *lock, size_t server, int64_t fence);
 
 /*

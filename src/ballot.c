@@ -6,6 +6,7 @@
 #include "alias.h"
 #include "duration.h"
 #include "log.h"
+#include "trust.h"
 
 size_t ballot_count(const struct lock *lock, enum vote vote)
 {
@@ -37,16 +38,21 @@ static size_t answers(const struct lock *lock, enum vote one, enum vote other)
 
 /*
  * How many servers it takes to say that there is no lock: for an acquire a
- * quorum that has answered at all, else so many that have no part in it that
- * no quorum is left.
+ * quorum that has answered at all (of which those that may have forgotten the
+ * holder say it only beside one that knows it), else so many that have no part
+ * in it that no quorum is left.
  */
 static bool has_no(const struct hearing *hearing, size_t still_out)
 {
 	const struct lock *lock = hearing->lock;
 	size_t quorum = quorum_size(lock->quorum);
+	size_t held = ballot_count(lock, VOTE_HELD) + still_out;
 
 	if (hearing->busy != NULL)
-		return answers(lock, VOTE_YES, VOTE_HELD) + still_out >= quorum;
+		return ballot_count(lock, VOTE_YES) + held +
+			       (held > 0 ? ballot_count(lock, VOTE_QUARANTINED)
+					 : 0) >=
+		       quorum;
 	return answers(lock, VOTE_GONE, VOTE_HELD) + still_out >
 	       lock->quorum->count - quorum;
 }
@@ -73,7 +79,7 @@ bool ballot_is_split(const struct hearing *hearing)
 {
 	const struct lock *lock = hearing->lock;
 
-	return ballot_count(lock, VOTE_YES) > 0 &&
+	return answers(lock, VOTE_YES, VOTE_QUARANTINED) > 0 &&
 	       ballot_count(lock, VOTE_HELD) > 0 &&
 	       ballot_same_holder(lock, hearing->mark) <
 		       quorum_size(lock->quorum);
@@ -103,6 +109,14 @@ bool ballot_is_complete(void *context)
 	const struct lock *lock = ((struct hearing *)context)->lock;
 
 	return lock->alias || ballot_count(lock, VOTE_PENDING) == 0;
+}
+
+bool ballot_is_heard(void *context)
+{
+	const struct lock *lock = ((struct hearing *)context)->lock;
+
+	return ballot_is_complete(context) || !ballot_has_quorum(lock) ||
+	       trust_is_firm(lock);
 }
 
 void ballot_reject(struct lock *lock, size_t i)
@@ -143,23 +157,11 @@ bool ballot_read(struct lock *lock, size_t i, const struct reply *reply,
 	return ballot_read_held(lock, i, reply, least, answer);
 }
 
-static const char *why_not(const struct lock *lock, size_t i, char text[160])
+static const char *why_not(const struct lock *lock, size_t i,
+			   char text[TRUST_TEXT])
 {
-	const struct server *server = &lock->quorum->servers[i];
-	char up[DURATION_TEXT], need[DURATION_TEXT];
-	int64_t age;
-
-	if (lock->vote[i] != VOTE_QUARANTINED)
-		return server->why;
-	if (!server->identity.known)
-		return "it has not said yet since when it is up";
-	age = clock_ms() - server->identity.started;
-	snprintf(text, 160,
-		 "up for %s only: it may have forgotten leases and "
-		 "has no vote until %s (--quarantine)",
-		 duration_format(up, age > 0 ? age : 0),
-		 duration_format(need, lock->quarantine));
-	return text;
+	return lock->vote[i] == VOTE_QUARANTINED ? trust_explain(lock, i, text)
+						 : lock->quorum->servers[i].why;
 }
 
 /* One whose answer was not waited for any more has no why. */
@@ -229,7 +231,7 @@ void ballot_explain_server(const struct lock *lock, size_t i,
 			   struct error *error)
 {
 	const char *what = remedy(lock, i);
-	char text[160];
+	char text[TRUST_TEXT];
 
 	error_append(error, "%s%s%s", why_not(lock, i, text),
 		     *what != '\0' ? ": " : "", what);
@@ -239,7 +241,7 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 {
 	size_t count = lock->quorum->count, failed = 0;
 	const char *between = ": ", *advice = "";
-	char text[160];
+	char text[TRUST_TEXT];
 
 	if (lock->alias) {
 		*error = lock->alias_error;

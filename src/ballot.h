@@ -6,9 +6,6 @@
 
 #include "lock.h"
 
-/* Of a holder: the beginning of its token; "*" for several, "" for none. */
-#define HOLDER_MARK 17
-
 /* What a round learns beside the votes: the context of a struct judge. */
 struct hearing {
 	struct lock *lock;
@@ -42,6 +39,10 @@ bool ballot_decided(void *hearing);
 
 /* Whether nothing is out any more; for a struct judge, of a struct hearing. */
 bool ballot_is_complete(void *hearing);
+
+/* Whether those that are still out need not be heard before the votes count
+ * (trust.h), or there is no quorum; for a struct judge, of a struct hearing. */
+bool ballot_is_heard(void *hearing);
 
 /*
  * The first number of a script's answer, from least to 1. False where there is

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "duration.h"
 #include "guard.h"
 #include "heap.h"
 #include "local.h"
@@ -16,6 +17,7 @@
 #define DEFAULT_SERVER "redis://127.0.0.1:6379"
 #define DEFAULT_TTL 30000
 #define DEFAULT_TIMEOUT 1000
+#define QUARANTINE_LEAST 60000 /* ms: others may use a longer ttl than ours */
 #define KILL_AFTER_LONGEST 5000
 #define RENEWAL_TIME 500  /* ms that a first renewal is given */
 #define LOCAL_START 10000 /* ms for a redis-server to come up */
@@ -31,6 +33,7 @@ void config_init(struct settings *settings)
 		.timeout = UNSET,
 		.ttl = UNSET,
 		.quarantine = UNSET,
+		.max_ttl = UNSET,
 		.kill_after = UNSET,
 		.patience = {.limit = UNSET},
 		.permits = UNSET,
@@ -154,12 +157,24 @@ static enum kind kind_of(const struct settings *settings)
 					    : KIND_EXCLUSIVE;
 }
 
+static int64_t default_quarantine(const struct settings *settings)
+{
+	if (settings->server_count < 3)
+		return 0;
+	if (settings->max_ttl != UNSET)
+		return settings->max_ttl;
+	return settings->ttl > QUARANTINE_LEAST ? settings->ttl
+						: QUARANTINE_LEAST;
+}
+
 static void fill_defaults(struct settings *settings)
 {
 	settings->kind = kind_of(settings);
 	settings->patience.wait = !settings->nonblock;
 	if (settings->ttl == UNSET)
-		settings->ttl = DEFAULT_TTL;
+		settings->ttl = settings->max_ttl != UNSET
+					? least(DEFAULT_TTL, settings->max_ttl)
+					: DEFAULT_TTL;
 	/* a short lease leaves no time for two rounds of a second */
 	if (settings->timeout == UNSET)
 		settings->timeout = least(DEFAULT_TIMEOUT, settings->ttl / 6);
@@ -169,8 +184,22 @@ static void fill_defaults(struct settings *settings)
 		settings->kill_after =
 			least(KILL_AFTER_LONGEST, settings->ttl / 6);
 	if (settings->quarantine == UNSET)
-		settings->quarantine =
-			settings->server_count >= 3 ? settings->ttl : 0;
+		settings->quarantine = default_quarantine(settings);
+}
+
+/* No lease that a server forgets may be longer than the quarantine: with a
+ * max-ttl that everybody has in common that is a proof. */
+static int check_ttl(const struct settings *settings, struct error *error)
+{
+	char ttl[DURATION_TEXT], most[DURATION_TEXT];
+
+	if (settings->max_ttl == UNSET || settings->ttl <= settings->max_ttl)
+		return 0;
+	error_set(error, EXIT_USAGE,
+		  "a lease (-t) of %s is longer than max-ttl, which is %s",
+		  duration_format(ttl, settings->ttl),
+		  duration_format(most, settings->max_ttl));
+	return -1;
 }
 
 /* What does not go together may have been said out of sight. */
@@ -264,7 +293,8 @@ int config_finish(struct settings *settings, struct error *error)
 		return -1;
 	forget(&settings->password);
 	fill_defaults(settings);
-	return check(settings, error);
+	return check(settings, error) < 0 || check_ttl(settings, error) < 0 ? -1
+									    : 0;
 }
 
 int config_check_room(const struct settings *settings, struct error *error)

@@ -101,10 +101,31 @@ static int tls_from_environment(struct settings *settings, struct error *error)
 	return 0;
 }
 
+static int max_ttl_from_environment(struct settings *settings,
+				    struct error *error)
+{
+	const char *value = getenv("REDLOCK_MAX_TTL"), *wanted;
+	const struct option *option = options_find_setting("max-ttl");
+	char *copy;
+
+	if (value == NULL || *value == '\0' ||
+	    (settings->given & options_bit(option)))
+		return 0;
+	copy = heap_copy(value);
+	wanted = options_set(settings, option, copy);
+	free(copy);
+	if (wanted == NULL)
+		return 0;
+	error_set(error, EXIT_CONFIG, "REDLOCK_MAX_TTL: '%.64s' is not %s",
+		  value, wanted);
+	return -1;
+}
+
 int environment_read(struct settings *settings, struct error *error)
 {
 	return tls_from_environment(settings, error) < 0 ||
 			       servers_from_environment(settings, error) < 0 ||
+			       max_ttl_from_environment(settings, error) < 0 ||
 			       password_from_environment(settings, error) < 0
 		       ? -1
 		       : 0;

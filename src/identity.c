@@ -36,7 +36,7 @@ int identity_read_info(struct identity *identity, const struct reply *reply)
 	 * second more than what has passed.
 	 */
 	identity->started = clock_ms() - (strtoll(uptime, NULL, 10) - 1) * 1000;
-	identity->durable = false;
+	identity->appends = identity->durable = false;
 	identity->known = true;
 	return 0;
 }
@@ -58,5 +58,6 @@ void identity_read_config(struct identity *identity, const struct reply *reply)
 		else if (is_text(name, "appendfsync"))
 			always = is_text(name + 1, "always");
 	}
+	identity->appends = appends;
 	identity->durable = appends && always;
 }

@@ -14,7 +14,8 @@ struct identity {
 	bool known;
 	char run_id[41];
 	int64_t started; /* ms by our clock: it was up by then */
-	bool durable;    /* appends to a file, synced at every write */
+	bool appends;    /* to a file: it forgets what was not synced yet */
+	bool durable; /* appends, synced at every write: it forgets nothing */
 };
 
 /* Reads the answer to INFO server. -1 where it is none. */

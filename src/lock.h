@@ -9,9 +9,9 @@
  *  - validity is counted from before the first byte is sent, less the drift:
  *    it ends before any voter's lease can. A late answer only shortens it.
  *  - A vote does not count where the login failed (the command then ran as the
- *    default user), or where the server has not been up for the quarantine (it
- *    may have forgotten leases). Two names may be one server (alias.h): two
- *    majorities of names share a name, and so a server, all the same.
+ *    default user), or where the server may have forgotten leases, all of them
+ *    or KEY's (trust.h). Two names may be one server (alias.h): two majorities of
+ *    names share a name, and so a server, all the same.
  *  - A request that is answered twice, or sent twice, is idempotent for its
  *    token. A reply that is late belongs to its own round (quorum.h).
  *  - A release or extension compares and acts inside one script. No extension,
@@ -56,7 +56,22 @@ enum vote {
 	VOTE_YES,         /* granted, kept, released */
 	VOTE_HELD,        /* another's */
 	VOTE_GONE,        /* nobody's */
-	VOTE_QUARANTINED, /* granted, but the server is up too short */
+	VOTE_QUARANTINED, /* granted, but it may have forgotten (trust.h) */
+};
+
+/* Of a holder: the beginning of its token; "*" for several, "" for none. */
+#define HOLDER_MARK 17
+
+/* What a server has said of KEY during this wait (trust.h), in ms by our
+ * clock. */
+struct told {
+	bool heard; /* in this attempt */
+	bool is_held;
+	int64_t asked;          /* when, at least what it answered last */
+	int64_t began;          /* its record did, at the latest */
+	int64_t since, until;   /* is_held: its holder has it, at the longest */
+	char last[HOLDER_MARK]; /* the last holder that it knows of */
+	char holder[HOLDER_MARK]; /* in whose name it has refused last */
 };
 
 /* What is done once, while the lock is waited for. */
@@ -98,6 +113,8 @@ struct lock {
 	struct deadline renew;       /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
+	struct told told[SERVERS_MAX];
+	int64_t learned; /* ms: the longest lease told of during this wait */
 	/* a release may still be on its way there: it never gets the token again */
 	bool barred[SERVERS_MAX];
 	bool renewed; /* the last round was a good renewal */
@@ -139,8 +156,8 @@ struct deadline lock_validity(const struct lock *lock, int64_t started);
 enum lock_result lock_acquire(struct lock *lock, struct deadline until,
 			      struct busy *busy, struct error *error);
 
-/* After an attempt that failed: servers that are up too short to have a vote
- * are what it lacked. */
+/* After an attempt that failed: servers that granted it, but may have forgotten
+ * leases, are what it lacked. */
 bool lock_is_quarantined(const struct lock *lock);
 
 /*

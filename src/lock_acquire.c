@@ -1,6 +1,7 @@
 #include "attempt.h"
 #include "lock.h"
 #include "script.h"
+#include "trust.h"
 
 static void on_acquire(void *context, size_t i, const struct reply *reply)
 {
@@ -9,10 +10,40 @@ static void on_acquire(void *context, size_t i, const struct reply *reply)
 	attempt_read(context, i, reply, &place);
 }
 
+#define MOMENT 25 /* ms */
+
+/* Until when those that have not answered may teach us something: as long again
+ * as the quorum took, if not all of the round is due to them. */
+static struct deadline patience(const struct lock *lock, struct deadline until)
+{
+	int64_t took = clock_ms() - lock->quorum->asked_at;
+
+	return trust_needs_all(lock)
+		       ? until
+		       : deadline_earlier(until, deadline_in(took + MOMENT));
+}
+
+/* The votes; and where they alone cannot be relied on, what the others say. */
+static enum gathered hear(struct hearing *hearing, struct deadline until)
+{
+	struct judge votes = {hearing, on_acquire, ballot_decided};
+	struct judge others = {hearing, on_acquire, ballot_is_heard};
+	struct quorum *quorum = hearing->lock->quorum;
+	enum gathered gathered;
+
+	do {
+		gathered = quorum_gather(quorum, until, &votes);
+		if (gathered != GATHER_CERTAIN || ballot_is_heard(hearing))
+			break;
+		gathered = quorum_gather(quorum, patience(hearing->lock, until),
+					 &others);
+	} while (gathered == GATHER_CERTAIN && !ballot_decided(hearing));
+	return gathered;
+}
+
 static enum lock_result take(struct hearing *hearing, struct deadline until,
 			     struct error *error)
 {
-	struct judge judge = {hearing, on_acquire, ballot_decided};
 	struct lock *lock = hearing->lock;
 	int64_t started = clock_ms();
 	enum lock_result result;
@@ -22,7 +53,7 @@ static enum lock_result take(struct hearing *hearing, struct deadline until,
 		lock->fences[i] = 0;
 		script_acquire(lock, i);
 	}
-	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
+	if (hear(hearing, until) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
 	if (!ballot_has_quorum(lock) || lock->alias)
 		return attempt_judge(hearing, error);

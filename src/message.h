@@ -1,7 +1,8 @@
 /*
- * What a server publishes to a waiter (settle.lua): "request fence lease hold",
- * the late answer to the waiter's request of that number. Request 0 says that
- * KEY ends in lease ms, sooner than was told.
+ * What a server publishes to a waiter (settle.lua): "request fence lease hold
+ * age", the late answer to the waiter's request of that number; age (0 if it
+ * is missing) is that of KEY's record. Request 0 says that KEY ends in lease
+ * ms, sooner than was told.
  *
  * Anybody who may publish can write one: what it says is no more than its form
  * here, and is believed or not by requests.c.
@@ -17,7 +18,7 @@
 
 struct message {
 	int64_t request, fence; /* 0 to FENCE_LARGEST */
-	int64_t lease;          /* ms, as large */
+	int64_t lease, age;     /* ms, as large */
 	char hold[TOKEN_SIZE + 1];
 };
 

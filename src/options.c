@@ -282,7 +282,9 @@ const struct option options[] = {
 	 "give up after N attempts"},
 	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING | DOCTOR,
 	 set_duration, FIELD(quarantine),
-	 "a server up for less has no vote (ttl, with 3 servers or more)"},
+	 "a server up for less has no vote (ttl, at least 1m, of 3 or more)"},
+	{0, "max-ttl", TAKES_VALUE, "DURATION", 0, set_ttl, FIELD(max_ttl),
+	 NULL},
 	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_text, FIELD(label),
 	 "shown to those who find KEY held (the command line)"},
 	{'k', "kill-after", TAKES_VALUE, "DURATION", RUN, set_duration,
@@ -337,6 +339,15 @@ const struct option *options_find(const char *name, size_t length,
 		    (found == NULL || (options[i].commands & wanted)))
 			found = &options[i];
 	return found;
+}
+
+const struct option *options_find_setting(const char *name)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (options[i].commands == 0 &&
+		    strcmp(options[i].name, name) == 0)
+			return &options[i];
+	return NULL;
 }
 
 uint64_t options_bit(const struct option *option)

@@ -42,6 +42,9 @@ extern const size_t option_count;
 const struct option *options_find(const char *name, size_t length,
 				  unsigned commands);
 
+/* One that no command line takes, or NULL. */
+const struct option *options_find_setting(const char *name);
+
 /* The bit of this option in settings->given, and those of the options that
  * cannot go with it (none are command_only on both sides). */
 uint64_t options_bit(const struct option *option);

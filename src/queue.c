@@ -7,6 +7,7 @@
 #include "attempt.h"
 #include "log.h"
 #include "script.h"
+#include "trust.h"
 
 #define PARTIAL_LONGEST 500 /* ms */
 #define PARTIAL_TIME 5 /* ms, and two round trips, to get the missing votes */
@@ -217,6 +218,33 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	return false;
 }
 
+/*
+ * Whether all that have yet to say something of KEY have had the time for it, if
+ * the votes cannot be relied on without them (trust.h).
+ */
+static bool is_heard(const struct queue *queue, struct deadline *wake)
+{
+	const struct lock *lock = queue->lock;
+	bool heard = true;
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		struct deadline end = requests_hope(&queue->requests, i);
+
+		if (trust_needs_all(lock))
+			end = deadline_at(
+				(lock->told[i].asked > 0
+					 ? lock->told[i].asked
+					 : queue->requests.listening) +
+				lock->quorum->timeout);
+		if (lock->vote[i] != VOTE_PENDING || lock->told[i].heard ||
+		    deadline_passed(end))
+			continue;
+		*wake = deadline_earlier(*wake, end);
+		heard = false;
+	}
+	return heard || trust_is_firm(lock);
+}
+
 /* --- waiting ------------------------------------------------------------ */
 
 void queue_init(struct queue *queue, struct lock *lock, struct busy *busy)
@@ -337,13 +365,15 @@ static enum lock_result wait_for_votes(struct queue *queue,
 			ballot_explain_failure(lock, error);
 			return LOCK_ERROR;
 		}
-		if (ballot_has_quorum(lock))
+		trust_weigh(lock);
+		wake = deadline_earlier(until, trust_next(lock));
+		if (ballot_has_quorum(lock) && is_heard(queue, &wake))
 			return win(queue, error);
 		if (deadline_passed(until))
 			return judge_end(queue, error);
 		watch_outage(queue);
 		requests_ask_due(&queue->requests);
-		wake = deadline_earlier(until, requests_next(&queue->requests));
+		wake = deadline_earlier(wake, requests_next(&queue->requests));
 		if (is_split(queue, &wake))
 			return LOCK_AGAIN;
 		if (queue->show != NULL) {

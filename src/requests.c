@@ -7,6 +7,7 @@
 #include "log.h"
 #include "message.h"
 #include "script.h"
+#include "trust.h"
 
 #define FIRST_LEASE 3000 /* ms, of a grant by message, at most */
 #define HEARTBEAT 5000   /* ms between requests, at most */
@@ -313,6 +314,7 @@ static void take_grant(struct requests *requests, size_t i,
 	at->valid = valid;
 	at->pause = 0;
 	requests->by_message = true;
+	trust_hear(requests->lock, i, message->age, NULL);
 	attempt_count(requests->lock, i, message->fence);
 }
 

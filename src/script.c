@@ -172,6 +172,7 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 		lock->ancestor != NULL ? lock->ancestor : "",
 	};
 
+	lock->told[i].asked = clock_ms();
 	ask(lock, i, SCRIPT(common_lua, settle_lua, acquire_lua), true, more,
 	    sizeof(more) / sizeof(more[0]));
 }

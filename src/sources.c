@@ -41,11 +41,11 @@ struct source {
 static const struct option *find_option(const struct reader *reader,
 					const char *name)
 {
-	for (size_t i = 0; i < option_count; i++)
-		if (options[i].commands == 0 &&
-		    strcmp(options[i].name, name) == 0)
-			return &options[i];
-	return options_find(name, strlen(name), reader->command->id);
+	const struct option *setting = options_find_setting(name);
+
+	return setting != NULL
+		       ? setting
+		       : options_find(name, strlen(name), reader->command->id);
 }
 
 static int refuse_name(struct reader *reader, const char *name)

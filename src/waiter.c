@@ -7,6 +7,7 @@
 #include "log.h"
 #include "queue.h"
 #include "title.h"
+#include "trust.h"
 
 #define PAUSE_LONGEST 128 /* ms, while others hold the lock */
 #define OUTAGE_PAUSE 50   /* ms, at least, while servers are away */
@@ -33,12 +34,21 @@ static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
 	return first < longest ? first : longest;
 }
 
-static int64_t next_pause(const struct wait *wait, enum lock_result result)
+static int64_t outage_pause(const struct wait *wait, const struct lock *lock)
+{
+	int64_t pause =
+		OUTAGE_PAUSE + token_jitter(doubled(OUTAGE_PAUSE, wait->tries,
+						    OUTAGE_LONGEST));
+	int64_t left = deadline_left(trust_next(lock));
+
+	return left < pause ? left + 1 : pause;
+}
+
+static int64_t next_pause(const struct wait *wait, const struct lock *lock,
+			  enum lock_result result)
 {
 	if (result == LOCK_ERROR)
-		return OUTAGE_PAUSE +
-		       token_jitter(doubled(OUTAGE_PAUSE, wait->tries,
-					    OUTAGE_LONGEST));
+		return outage_pause(wait, lock);
 	if (!wait->patience->wait)
 		return token_jitter(
 			doubled(SPLIT_PAUSE, wait->tries, SPLIT_LONGEST));
@@ -60,7 +70,11 @@ static bool is_over(const struct wait *wait, enum lock_result result,
 	if (result == LOCK_BUSY && !patience->wait)
 		return !busy->split ||
 		       clock_ms() - wait->began > lock->quorum->timeout;
-	if (!patience->wait || deadline_passed(wait->limit) ||
+	if (result == LOCK_ERROR && !patience->wait)
+		return !trust_is_short_of_records(lock) ||
+		       clock_ms() - wait->began >
+			       trust_longest(lock) + lock->quorum->timeout;
+	if (deadline_passed(wait->limit) ||
 	    (patience->tries > 0 && wait->tries >= patience->tries))
 		return true;
 	if (result != LOCK_ERROR)
@@ -202,6 +216,7 @@ enum lock_result waiter_acquire(struct lock *lock,
 		.poll = patience->poll,
 	};
 
+	trust_begin(lock);
 	for (;;) {
 		enum lock_result result = lock_acquire(
 			lock, deadline_in(lock->quorum->timeout), busy, error);
@@ -218,7 +233,7 @@ enum lock_result waiter_acquire(struct lock *lock,
 			if (result != LOCK_AGAIN)
 				return result;
 		}
-		if (!pause_for(next_pause(&wait, result), &wait,
+		if (!pause_for(next_pause(&wait, lock, result), &wait,
 			       lock->quorum->interrupt))
 			return LOCK_INTERRUPTED;
 	}

@@ -341,13 +341,13 @@ threading.Event().wait()
 	redlock doctor
 	[[ $status == 69 && $stderr == 'redlock: 0 of 3 servers would grant a lock, 2 needed' ]]
 	finds 'error: up for '
-	[[ $output == *'it may have forgotten leases and has no vote until 30s (--quarantine)'* ]]
+	[[ $output == *'it may have forgotten leases and has no vote until 1m00s (--quarantine)'* ]]
 	redlock doctor -t 1h
 	[[ $output == *'has no vote until 1h'*' (--quarantine)'* ]]
 	redlock doctor --quarantine 0
 	[[ $status == 0 ]]
 	wait_until 'is_older 0 3 && is_older 1 3 && is_older 2 3'
-	redlock doctor -t 2s
+	redlock doctor -t 2s --quarantine 2s
 	[[ $status == 0 && $output == *$'\n3 of 3 servers would grant a lock, 2 needed: 1 more may fail' ]]
 }
 

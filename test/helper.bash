@@ -351,6 +351,33 @@ server_restart() {
 	for i; do server_ready "$i" || return; done
 }
 
+# server_reload I...: all killed at once, then started with what they had at their last SAVE.
+server_reload() {
+	server_kill "$@"
+	for i; do server_launch "$i"; done
+	for i; do server_ready "$i"; done
+}
+
+# known_for MS I...: these servers have known KEY for so long.
+known_for() {
+	local i ms=$1 began
+	shift
+	for i; do
+		began=$(rcli "$i" HGET "$(record)" began)
+		((${EPOCHREALTIME//[!0-9]/} / 1000 - began > ms)) || return
+	done
+}
+
+# up_for MS I...: these servers have been up for so long, as they say it.
+up_for() {
+	local i ms=$1
+	shift
+	for i; do
+		[[ $(rcli "$i" INFO server) =~ uptime_in_seconds:([0-9]+) ]]
+		(((BASH_REMATCH[1] - 1) * 1000 > ms)) || return
+	done
+}
+
 # server_drained I: nobody but this redis-cli is connected: everything that was sent by processes
 # that are gone has been executed.
 server_drained() {
@@ -617,7 +644,7 @@ key_held_by() {
 
 # take [OPTION...]: $token has KEY, on all servers, for a minute; give_back.
 take() {
-	token=$("$REDLOCK" acquire --quarantine 0 -t 60s --timeout "${SLOW}s" "$@" "$KEY") || return
+	token=$("$REDLOCK" acquire --quarantine 0 -t "${TAKEN_FOR:-60s}" --timeout "${SLOW}s" "$@" "$KEY") || return
 	wait_until "[[ \$(servers_with $token GET $KEY) == $SERVER_COUNT ]]"
 }
 
@@ -713,6 +740,7 @@ use() {
 	# shellcheck disable=SC2046 # numbers
 	REDLOCK_SERVERS=$(server_urls $(seq 0 $(($1 - 1))))
 	export REDLOCK_SERVERS
+	KEY=key-$BATS_SUITE_TEST_NUMBER-$1 # servers that know it no longer than others have no vote
 }
 
 # holders COUNT I...: so many are in KEY there, which is a shared lock or one with permits.

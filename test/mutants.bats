@@ -260,17 +260,98 @@ silent() {
 	needed silent-unreleased silent
 }
 
-restarted() {
-	servers_start 3
+# known N: N servers that have known KEY for longer than leases of 2 s, and keep that on disk.
+known() {
+	local i
+	servers_start "$1"
+	redlock run --quarantine 0 -t 2s "$KEY" true
+	wait_until "known_for 2500 $(seq -s ' ' 0 $(($1 - 1)))" || return
+	for ((i = 0; i < $1; i++)); do [[ $(rcli "$i" SAVE) == OK ]] || return; done
+}
+
+# forgets I...: KEY has a holder, and these servers restart as they were before that.
+forgets() {
 	acquires
 	[[ $token ]] || return
-	server_restart 1 2
+	wait_until '[[ $(servers_with "$token" GET "$KEY") == "$SERVER_COUNT" ]]' || return
+	server_reload "$@"
+}
+
+restarted() {
+	known 3 && forgets 1 2 || return
 	redlock acquire -n -t 60s "$KEY"
 	verdict test "$status" != 0
 }
 
 @test "servers that have forgotten a lease have no vote" {
 	needed no-quarantine restarted
+}
+
+restarted_before_a_minute() {
+	known 3 && forgets 1 2 || return
+	wait_until 'up_for 2000 1 2' || return
+	server_kill 0
+	redlock acquire -n -t 2s "$KEY"
+	verdict test "$status" != 0
+}
+
+@test "the quarantine is a minute, whatever the ttl is" {
+	needed short-quarantine restarted_before_a_minute
+}
+
+longer_lease() {
+	known 5 && forgets 0 1 2 || return
+	wait_until 'up_for 2000 0 1 2' || return
+	redlock acquire -n -t 2s --quarantine 2s "$KEY"
+	verdict test "$status" != 0
+}
+
+@test "a longer lease that others tell of is the quarantine" {
+	needed no-learning longer_lease
+}
+
+told_late() {
+	known 5 && forgets 0 1 2 || return
+	proxies_start
+	proxy 3 'delay 200'
+	proxy 4 'delay 200'
+	wait_until 'up_for 2000 0 1 2' || return
+	redlock acquire -n -t 2s --quarantine 2s --timeout 5s -S "$(proxy_urls)" "$KEY"
+	verdict test "$status" != 0
+}
+
+@test "servers that were just started count once the others have been heard" {
+	needed no-hearing told_late
+}
+
+# The holder has a bare quorum, one of which loses it, and who is left answers last.
+emptied() {
+	servers_start 3
+	proxies_start
+	acquires -S "$(seen 0 1)"
+	[[ $token ]] && key_held_by "$token" 0 1 || return
+	"$@"
+	proxy 0 'delay 105'
+	proxy 1 'delay 100'
+	proxy 2 'delay 100'
+	redlock acquire -n -t 2s --quarantine 0 --timeout 1s -S "$(proxy_urls)" "$KEY"
+	verdict test "$status" != 0
+}
+
+flushed() {
+	emptied rcli 1 FLUSHALL
+}
+
+evicted() {
+	emptied rcli 1 DEL "$KEY"
+}
+
+@test "a server that has lost the record of KEY has no vote" {
+	needed no-record flushed
+}
+
+@test "a server that has lost KEY begins its record anew" {
+	needed no-until evicted
 }
 
 # ---------------------------------------------------------------- late news

@@ -226,8 +226,9 @@ refused() {
 }
 
 @test "a run inside a run on another KEY is a run like any other" {
-	local other=$KEY-other
+	local other
 	use 1
+	other=$KEY-other
 	inside -- 'redlock run "$KEY-other" sh -c "echo \$REDLOCK_KEY \$REDLOCK_HELD"'
 	expect 0 "$other $KEY=[0-9a-f]{32} $other=[0-9a-f]{32}"
 	inside -r -- 'redlock run -r "$KEY-other" "$REDLOCK" run -r "$KEY" redis-cli -s "$SERVERS/0/redis.sock" HVALS "$KEY"'

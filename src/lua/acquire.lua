@@ -1,9 +1,11 @@
 -- Takes KEY for a token, or says who has it.
 -- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits, hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
--- returns {1, fence}, or {0, ttl left (ms; -1 for ever, -2 nobody holds it),
+-- returns {1, fence, the record's age (ms), the last holder's mark}, or
+--         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
---         1 where the ancestor holds it, the holder's mark ('': nobody's, '*': several)}
+--         1 where the ancestor holds it, the holder's mark ('': nobody's, '*': several),
+--         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown)}
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
 local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
@@ -11,6 +13,20 @@ local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = descri
 
 local own = place_of(token, hold)
 local line = kind == 'none' and waits or queue
+
+-- For how long this server has known KEY without a gap (ms), and who held it last. A record that is
+-- missing begins now; so does one that has not seen its holder go: KEY was evicted or deleted.
+local function remember()
+  local began, last = tonumber(call('hget', record, 'began')), call('hget', record, 'last')
+  local ends = kind_of_key() == 'none' and tonumber(call('hget', record, 'until')) or 0
+  if kind ~= 'none' and (not began or ends > now + 100) then
+    began, last = now, nil
+    call('hset', record, 'began', format('%.0f', now))
+    try('hdel', record, 'last', 'until')
+    try('pexpire', record, math.max(call('pttl', key), 0) + afterlife)
+  end
+  return math.max(math.min(now - (began or now), 2^53), 0), last or ''
+end
 
 if not stored_fence() then
   return redis.error_reply('WRONGTYPE the record holds no fence')
@@ -23,16 +39,17 @@ if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key()
     wish.permits == 0 and '-s' or '-P ' .. permits))
 end
 
+local age, last = remember()
 -- One that has it is told so again; one that lost it here, and kept it elsewhere, gets it back.
 if (in_use == kind and holds(token) > 0) or (wish.kept > 0 and fits(token, wish)) then
   leave_queue(own)
-  return {1, grant(token, wish, wish.ttl)}
+  return {1, grant(token, wish, wish.ttl), age, last}
 end
 
 local place = -1
 local others = call('exists', queue, waits) > 0
 if not others and fits(token, wish) then
-  return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl)}
+  return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl), age, last}
 elseif wish.kept == 0 and (wait == '1' or others) then
   call('zadd', line, 'nx', now - waited, own)
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
@@ -41,7 +58,7 @@ elseif wish.kept == 0 and (wait == '1' or others) then
   call('pexpire', wishes, 60000)
   local fence = settle(own)
   if fence then
-    return {1, fence}
+    return {1, fence, age, last}
   end
   place = call('zrank', line, own) or -1
 end
@@ -66,4 +83,5 @@ elseif in_use == 'zset' and permits_of_key() then
   end
 end
 local text, held_for = describe(holder)
-return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0, mark}
+return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0, mark,
+  age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0}

@@ -67,6 +67,13 @@ local function prolong(who, lease)
   end
 end
 
+-- So that it is seen if KEY is lost here: who had it last, until when, and the longest ttl.
+local function note_lease(who, ttl)
+  local longest = tonumber(try('hget', record, 'ttl')) or 0
+  try('hset', record, 'last', who:sub(1, 16), 'until', format('%.0f', now + call('pttl', key)),
+    'ttl', math.max(longest, ttl))
+end
+
 -- What a holder wrote about itself, and for how long it has held KEY (ms, -1 unknown).
 local function describe(who)
   local text = who and try('hget', record, 'holder:' .. who)

@@ -19,6 +19,7 @@ if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) ==
   call('hincrby', key, token, 1) -- KEY was put back for another hold, the record not just lost
 end
 prolong(token, ttl)
+note_lease(token, ttl)
 local left = call('pttl', key)
 try('pexpire', record, left + afterlife)
 local fence = try('hget', record, 'fence')

@@ -27,6 +27,7 @@ local function let_linger()
   if kind ~= 'zset' or call('pttl', key) < linger then
     call('pexpire', key, linger)
   end
+  note_lease(token, linger)
   for _, line in ipairs({queue, waits}) do
     local head = try('zrange', line, 0, 0)
     if not head.err and head[1] then

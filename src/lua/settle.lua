@@ -61,7 +61,7 @@ end
 -- Nobody holds KEY: what the record says of holders is about the dead.
 local function forget_holders()
   for _, field in ipairs(call('hkeys', record)) do
-    if field ~= 'fence' and field ~= 'broken' then
+    if field ~= 'fence' and field ~= 'broken' and field ~= 'began' then
       call('hdel', record, field)
     end
   end
@@ -85,7 +85,6 @@ local function grant(who, wish, lease)
   call('pexpire', record, lease + afterlife)
   if wish.kind == 'string' and not again then
     call('set', key, who, 'px', lease)
-    return fence
   elseif wish.kind == 'zset' then
     call('hset', record, 'permits', wish.permits, 'fence:' .. who, format('%.0f', fence))
     call('zadd', key, 'nx', now + lease, who)
@@ -93,6 +92,7 @@ local function grant(who, wish, lease)
     call('hincrby', key, who, 1)
   end
   prolong(who, lease)
+  note_lease(who, wish.ttl)
   return fence
 end
 
@@ -114,15 +114,15 @@ local function remove(who, hold)
     call('del', key)
   elseif kind == 'zset' then
     call('zrem', key, who)
-    if call('exists', key) == 0 then
-      try('hdel', record, 'permits')
-    end
   elseif not is_counted(who, hold) or call('hincrby', key, who, -1) > 0 then
     return
   else
     call('hdel', key, who)
   end
   try('hdel', record, 'holder:' .. who, 'fence:' .. who)
+  if call('exists', key) == 0 then
+    try('hdel', record, 'permits', 'until')
+  end
 end
 
 -- Of a cluster all nodes would be told by a PUBLISH; since Redis 7 there is one for a slot.
@@ -147,8 +147,9 @@ local unanswered = 3000
 local function grant_to_waiter(place, wish)
   local lease = math.min(wish.ttl, unanswered)
   local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
+  local age = math.max(now - (tonumber(try('hget', record, 'began')) or now), 0)
   local fence = grant(wish.who, wish, lease)
-  local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold)
+  local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold, age)
   local told = type(heard) == 'number'
   if told then
     leave_queue(place)
