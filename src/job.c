@@ -96,12 +96,15 @@ uint64_t job_look(struct job *job)
 
 bool job_has_got(struct job *job, int number)
 {
-	uint64_t bit = (uint64_t)1 << (number - 1);
+	uint64_t bit = (uint64_t)1 << (number - 1), signs = bit;
 	bool result;
 
 	if (!job_has_terminal(job))
 		return false;
-	result = (job_look(job) & bit) != 0;
+	/* SIGCONT takes back a SIGTSTP that is pending */
+	if (number == SIGTSTP)
+		signs |= (uint64_t)1 << (SIGCONT - 1);
+	result = (job_look(job) & signs) != 0;
 	job->shared &= ~bit;
 	return result;
 }

@@ -244,6 +244,13 @@ setup_file() {
 	key_free 0
 }
 
+@test "^Z at any moment of a start stops redlock, and after that it goes on" {
+	run timeout -k 1 100 python3 -I "$ROOT/test/tools/suspend.py" 200 $((10 * SLOW)) \
+		"$REDLOCK" run -q --quarantine 0 "$KEY" sleep 300
+	[[ $status == 0 && $output == 'well: 200' ]]
+	key_free 0
+}
+
 @test "a terminal that hangs up ends COMMAND and frees KEY, with redlock as the session's leader and below a shell" {
 	at_terminal "$REDLOCK" run "$KEY" sh -c "echo up; exec sleep 300" <<-STEPS
 		see up
