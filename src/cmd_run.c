@@ -38,24 +38,32 @@ struct run {
 
 /* --- before the lock ---------------------------------------------------- */
 
+/* What others are told of COMMAND: not the passwords of URLs in it. */
+static void plan_label(struct run *run)
+{
+	if (run->settings->shell_command != NULL)
+		buffer_print(&run->label, "%s", run->settings->shell_command);
+	for (char **word = run->settings->command; word != NULL && *word;
+	     word++)
+		buffer_print(&run->label, "%s%s",
+			     run->label.length > 0 ? " " : "", *word);
+	url_hide_logins(run->label.data);
+}
+
 static void plan_command(struct run *run)
 {
 	static char *shell[4];
 	const char *program = getenv("SHELL");
 
+	plan_label(run);
 	run->command = run->settings->command;
-	if (run->settings->shell_command == NULL) {
-		for (char **word = run->command; *word; word++)
-			buffer_print(&run->label, "%s%s",
-				     word == run->command ? "" : " ", *word);
+	if (run->settings->shell_command == NULL)
 		return;
-	}
 	shell[0] = config_keep(run->settings,
 			       program && *program ? program : "/bin/sh");
 	shell[1] = (char *)"-c";
 	shell[2] = (char *)run->settings->shell_command;
 	run->command = shell;
-	buffer_print(&run->label, "%s", run->settings->shell_command);
 }
 
 /* The status goes to a descriptor of our own, that COMMAND does not get. */

@@ -128,6 +128,22 @@ void url_hide_secret(char *text)
 	memset(start + shown + rest, '\0', login - shown);
 }
 
+void url_hide_logins(char *text)
+{
+	for (; (text = strstr(text, "://")) != NULL; text += 3) {
+		char *start = text + 3;
+		size_t length = strcspn(start, " \t\n'\"");
+		char *at = memrchr(start, '@', length);
+		size_t login = at != NULL ? (size_t)(at - start) : 0;
+		size_t shown = login < 3 ? login : 3;
+
+		if (login == 0 || memchr(start, ':', login) == NULL)
+			continue; /* a user, at most */
+		memset(start, '*', shown);
+		memmove(start + shown, at, strlen(at) + 1);
+	}
+}
+
 static bool is_scheme(const char *text, size_t length)
 {
 	static const char *const schemes[] = {

@@ -75,4 +75,7 @@ const char *url_quote_any(const char *text, char shown[URL_QUOTED]);
 /* Makes the secrets in text (a URL, well-formed or not) unreadable, in place. */
 void url_hide_secret(char *text);
 
+/* The same for the logins of all URLs in a text, which may become shorter. */
+void url_hide_logins(char *text);
+
 #endif

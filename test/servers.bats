@@ -449,6 +449,19 @@ shows_secret() {
 	[[ $stderr != *hunter2* ]]
 }
 
+@test "no password of a URL in COMMAND shows in steps, the record or status" {
+	local url=postgres://bob:hunter2@db/x
+	redlock run -v -S "redis://:sesame%20open@$ADDRESS" "$KEY" sh -c 'redis-cli -s "$0" HVALS "$1"' "$SOCKET" "$(record)" "$url"
+	[[ $status == 0 && $output == *'postgres://***@db/x'* ]]
+	run -1 shows_secret "$TMP/redlock.out" "$TMP/redlock.err"
+	redlock run -v -S "redis://:sesame%20open@$ADDRESS" -c "redis-cli -s $SOCKET HVALS '$(record)' # '$url'" "$KEY"
+	[[ $status == 0 && $output == *"# 'postgres://***@db/x'"* ]]
+	run -1 shows_secret "$TMP/redlock.out" "$TMP/redlock.err"
+	# COMMAND has it
+	redlock run -S "redis://:sesame%20open@$ADDRESS" "$KEY" printf %s "$url"
+	[[ $status == 0 && $output == "$url" ]]
+}
+
 @test "the password from the environment does not reach a server that is local:" {
 	set_new
 	export XDG_RUNTIME_DIR=$SET

@@ -442,6 +442,38 @@ static void test_secrets(void)
 	}
 }
 
+/* In a command line: the rest stays. */
+static void test_hide_logins(void)
+{
+	static const struct {
+		const char *text, *wanted;
+	} list[] = {
+		{"", ""},
+		{"psql -h h", "psql -h h"},
+		{"psql postgres://bob:hunter2@db/x -c 'a@b:c'",
+		 "psql postgres://***@db/x -c 'a@b:c'"},
+		{"a://:hunter2@b c://d:hunter2@e", "a://***@b c://***@e"},
+		{"-S redis://:hunter2@a,redis://:hunter2@b k",
+		 "-S redis://***@b k"},
+		{"x=\"a://b:hunter2@c\";y", "x=\"a://***@c\";y"},
+		{"unix://:hunter2@/s", "unix://***@/s"},
+		{"a://b:hunter2@hunter2@c", "a://***@c"},
+		{"ssh://git@host:1 http://h:1/?a@b",
+		 "ssh://git@host:1 http://***@b"},
+		{"a://:@", "a://*@"},
+		{"a://", "a://"},
+		{"://://:x@", "://***@"},
+	};
+
+	for (size_t i = 0; i < COUNT(list); i++) {
+		char text[100];
+
+		strcpy(text, list[i].text);
+		url_hide_logins(text);
+		CHECK(same(text, list[i].wanted), "%s: %s", list[i].text, text);
+	}
+}
+
 static void check_quote(const char *text, const char *wanted)
 {
 	char shown[URL_QUOTED];
@@ -554,6 +586,7 @@ int main(void)
 	test_separate();
 	test_bad();
 	test_secrets();
+	test_hide_logins();
 	test_quote();
 	test_path_length();
 	test_host_length();
