@@ -859,10 +859,13 @@ calls() {
 
 # forge LINE COUNT: so many who are not there stand in that line of KEY (queue, waits), before everybody else.
 forge() {
-	rcli 0 EVAL 'for i = 1, ARGV[1] do
-			redis.call("zadd", KEYS[1], i, "forged" .. i)
-			redis.call("hset", KEYS[2], "forged" .. i, "20000 string 0 1 - 1\nhost=x\n")
-		end' 2 "$(record):$1" "$(record):wishes" "$2"
+	local from
+	for ((from = 0; from < $2; from += 1000)); do
+		rcli 0 EVAL 'for i = ARGV[1] + 1, ARGV[1] + 1000 do
+				redis.call("zadd", KEYS[1], i, "forged" .. i)
+				redis.call("hset", KEYS[2], "forged" .. i, "20000 string 0 1 - 1\nhost=x\n")
+			end' 2 "$(record):$1" "$(record):wishes" "$from"
+	done
 }
 
 # executed: how many scripts, and how many commands in all, the server has by now.

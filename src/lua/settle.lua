@@ -16,10 +16,10 @@ local function read_wish(place)
     description = description}
 end
 
-local function leave_queue(place)
-  call('zrem', queue, place)
-  call('zrem', waits, place)
-  call('hdel', wishes, place)
+local function leave_queue(...)
+  call('zrem', queue, ...)
+  call('zrem', waits, ...)
+  call('hdel', wishes, ...)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
@@ -171,48 +171,56 @@ local function hand_on()
   end
 end
 
--- Those who only wait stand beside the queue, as they take nothing: each is told once that KEY is
--- free, before those of the queue that came later have it.
--- Returns the caller's fence where the caller, a place, was granted KEY; 0 where it only waits.
+-- Those who only wait stand beside the queue, as they take nothing. KEY is free: each who came
+-- before this is told so, once. Returns whether the caller is one of them, and whether that was all.
+local function tell_waits(before, caller)
+  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most), false
+  for _, place in ipairs(places) do
+    local wish = read_wish(place)
+    if place == caller then
+      told = true
+    elseif wish then
+      tell(place, wish.request, 0, math.min(wish.ttl, 10000), wish.hold)
+    end
+  end
+  if places[1] then
+    leave_queue(unpack(places))
+  end
+  return told, not places[most]
+end
+
+-- Returns the caller's fence where the caller, a place, was granted KEY; 0 where it only waits, and
+-- KEY was free.
 local function settle(caller)
-  local answer, granted
+  local free, all, granted
   if call('exists', queue, waits) == 0 then
     return
   end
   drop_expired()
   for _ = 1, most do
     local head, came = unpack(call('zrange', queue, 0, 0, 'withscores'))
-    local waiting = kind_of_key() == 'none'
-      and call('zrangebyscore', waits, '-inf', came or '+inf', 'limit', 0, 1)[1]
-    local place = waiting or head
-    if not place then
-      return answer
-    end
-    local wish = read_wish(place)
-    local may_take = waiting or wish and fits(wish.who, wish)
-    if not wish or place ~= caller and is_away(place, wish, may_take) then
-      leave_queue(place)
-    elseif waiting then
-      leave_queue(place)
-      if place == caller then
-        answer = 0
-      else
-        tell(place, wish.request, 0, math.min(wish.ttl, 10000), wish.hold)
-      end
-    elseif not may_take then
-      if granted then
-        tell(place, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
-      end
-      return answer
-    elseif place == caller then
-      leave_queue(place)
-      return grant(wish.who, wish, wish.ttl)
-    elseif not grant_to_waiter(place, wish) then
-      return answer
+    local wish = head and read_wish(head)
+    local may_take = wish and fits(wish.who, wish)
+    if head and (not wish or head ~= caller and is_away(head, wish, may_take)) then
+      leave_queue(head)
     else
-      granted = true
+      if not free and kind_of_key() == 'none' then
+        free, all = tell_waits(came or '+inf', caller)
+      end
+      if not head and all == false then
+        break
+      elseif may_take and head == caller then
+        leave_queue(head)
+        return grant(wish.who, wish, wish.ttl)
+      elseif head and not may_take and granted then
+        tell(head, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
+      end
+      granted = may_take and grant_to_waiter(head, wish)
+      if not granted then
+        return free and 0
+      end
     end
   end
   hand_on()
-  return answer
+  return free and 0
 end
