@@ -101,6 +101,44 @@ stopped() {
 	needed no-guard stopped
 }
 
+# What COMMAND has started is a chain of processes, each of which has lost its parent.
+forked() {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn a "$REDLOCK" run -t 4s -k 1s "$KEY" "$STAMP" -t -d 12000 -c 1 -g 3 "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps" 2' || return
+	next_after_kill
+}
+
+# redlock is killed, and the next one takes the key: nobody is left by then.
+next_after_kill() {
+	touch "$TMP/b.end"
+	stamps b -w 30s
+	kill -KILL "$(pid a)"
+	finish b || return
+	[[ $status == 0 ]] || return
+	verdict assert_exclusive "$TMP/stamps" 2
+}
+
+@test "the guard looks for who has lost its parent since" {
+	needed parents-only forked
+}
+
+# COMMAND ends when it is told to, what it has started does not, and nobody can be seen.
+unseen() {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn a unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' - \
+		"$REDLOCK" run -t 3s -k 1s "$KEY" sh -c '"$STAMP" -t -d 12000 "$0" & wait' "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"' || return
+	next_after_kill
+}
+
+@test "the guard kills the group where /proc shows nobody" {
+	[[ $(id -u) == 0 ]] || skip "a mount namespace needs root"
+	needed blind-is-empty unseen
+}
+
 # The answer to the request comes when the lease is over, and the key another's.
 late_answer() {
 	servers_start 1
