@@ -697,7 +697,7 @@ nodes_of() {
 		printf -v line '%040d %s@1 master - 0 0 1 connected %d' "$i" "$(seed_address "$i")" $((n++))
 		text+=$line'\n'
 	done
-	printf '$%s\\r\\n%s\\r\\n' "$(printf "$text" | wc -c)" "$text"
+	printf '$%s\\r\\n%s\\r\\n' "$(printf %b "$text" | wc -c)" "$text"
 }
 
 # member_says I NODE...: seed I is of a cluster with these, has its first slot at seed 0, and no lock.
