@@ -66,11 +66,16 @@ setup_file() {
 }
 
 @test "less, by itself and at the end of a pipeline, stops and goes on" {
+	# which heeds ^Z once it waits for a key
+	local waits="run [[ \$(ps -o stat= -p \$(pgrep -x less -s \$(<$TMP/shell))) == S* ]]"
 	seq 1000 >"$TMP/numbers"
 	at_terminal <<-STEPS
 		see ready> $
+		type echo \$\$ >$TMP/shell
+		see ready> $
 		type $REDLOCK run $KEY less $TMP/numbers
 		see 23\r\n(.|\n)*numbers
+		$waits
 		key ^Z
 		see Stopped(.|\n)*ready> $
 		type fg
@@ -81,6 +86,7 @@ setup_file() {
 		see ready> $
 		type $REDLOCK run $KEY seq 100000 | less
 		see 23\r\n:
+		$waits
 		key ^Z
 		see Stopped(.|\n)*ready> $
 		type fg
