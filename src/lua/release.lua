@@ -58,6 +58,6 @@ if held > 0 then
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.
-pcall(leave_queue, place_of(token, hold))
+pcall(leave_queue, place_of(token, ARGV[3]))
 pcall(settle)
 return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}
