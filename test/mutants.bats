@@ -364,7 +364,6 @@ told_late() {
 
 # The holder has a bare quorum, one of which loses it, and who is left answers last.
 emptied() {
-	servers_start 3
 	proxies_start
 	acquires -S "$(seen 0 1)"
 	[[ $token ]] && key_held_by "$token" 0 1 || return
@@ -377,10 +376,12 @@ emptied() {
 }
 
 flushed() {
+	servers_start 3
 	emptied rcli 1 FLUSHALL
 }
 
 evicted() {
+	known 3 || return # the third one has a record, too
 	emptied rcli 1 DEL "$KEY"
 }
 
