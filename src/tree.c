@@ -183,17 +183,26 @@ struct tree tree_of(pid_t command, pid_t group, pid_t session, int64_t since,
 		.shared = group == 0 ? getpgid(command) : 0,
 		.pidfd = pidfd_of(command),
 	};
-	struct process now;
 
 	tree.gone = tree.pidfd < 0 && errno == ESRCH;
-	/* we may be late, and its pid another's */
-	if (tree.pidfd >= 0 && proc_is_there() && read_process(&now, command) &&
-	    !is_command(&tree, &now)) {
-		close(tree.pidfd);
-		tree.pidfd = -1;
-		tree.gone = true;
-	}
 	return tree;
+}
+
+/* Before the first use, not at each start of a guard: we may have opened the pidfd
+ * late, and it is of another. */
+static void check_command(struct tree *tree)
+{
+	struct process now;
+
+	if (tree->checked)
+		return;
+	tree->checked = true;
+	if (tree->pidfd < 0 || !proc_is_there() ||
+	    !read_process(&now, tree->command) || is_command(tree, &now))
+		return;
+	close(tree->pidfd);
+	tree->pidfd = -1;
+	tree->gone = true;
 }
 
 static bool exists(pid_t target)
@@ -470,6 +479,7 @@ static bool look_at_all(struct tree *tree, struct processes *all,
 {
 	int64_t began = clock_ms();
 
+	check_command(tree);
 	check_group(tree);
 	tree->blind = !proc_is_there();
 	if (tree->blind || !look(tree, all, until, stop))
@@ -571,6 +581,7 @@ static void signal_group(struct tree *tree, int number)
 
 void tree_signal(struct tree *tree, int number)
 {
+	check_command(tree);
 	if (tree->told == 0)
 		tree->told = clock_ms();
 	signal_group(tree, number);
@@ -616,6 +627,7 @@ void tree_watch(struct tree *tree, struct deadline kill)
 	bool look_due = (due && tree->killed == 0) ||
 			clock_ms() - tree->looked >= LOOKS_APART * tree->cost;
 
+	check_command(tree);
 	if (tree->told == 0)
 		tree->told = clock_ms();
 	if (due) {

@@ -68,6 +68,7 @@ struct tree {
 	int pidfd;    /* of COMMAND, or -1 */
 	pid_t shared; /* the group that it shares */
 	int64_t told; /* ms: when it was first signalled; 0: not yet */
+	bool checked; /* whether the pidfd is COMMAND's */
 	bool gone;    /* COMMAND was reaped before we looked at it */
 	struct process *known; /* those that were alive when looked at last */
 	size_t known_count;
