@@ -6,7 +6,7 @@
 #include "hint.h"
 #include "log.h"
 
-#define MOMENT 50 /* ms, at most, for names that nobody has compared of late */
+#define MOMENT 200 /* ms, at most, for names that nobody has compared of late */
 
 static const char one[] = "one", distinct[] = "distinct";
 
