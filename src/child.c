@@ -106,7 +106,7 @@ static void wait_for_exec(const struct child *child, struct start *start,
 		int number = child_stopped(child);
 
 		if (number != 0)
-			job_stop(start->job, number);
+			job_stop(start->job, number, child->pid);
 	}
 }
 

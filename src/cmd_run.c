@@ -171,8 +171,8 @@ static void follow_stop(struct run *run)
 	if (!job_has_terminal(&run->job))
 		return;
 	number = child_stopped(&run->child);
-	if (number != 0 && !run->overdue.begun && !guard_is_due(&run->guard))
-		job_stop(&run->job, number);
+	if (number != 0 && !run->overdue.begun && !guard_kills(&run->guard))
+		job_stop(&run->job, number, run->child.pid);
 }
 
 static void stop_overdue(struct run *run)

@@ -289,12 +289,13 @@ void guard_tell(struct guard *guard, struct guard_times times)
 	pthread_mutex_unlock(&guard->mutex);
 }
 
-bool guard_is_due(struct guard *guard)
+bool guard_kills(struct guard *guard)
 {
 	bool due;
 
 	pthread_mutex_lock(&guard->mutex);
-	due = guard->signal != 0 && deadline_passed(guard->times.term);
+	due = guard->kill && guard->signal != 0 &&
+	      deadline_passed(guard->times.term);
 	pthread_mutex_unlock(&guard->mutex);
 	return due;
 }

@@ -91,8 +91,9 @@ int guard_announce(const struct guard *guard, pid_t pid, pid_t group);
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
 
-/* Whether the time to stop COMMAND has come. */
-bool guard_is_due(struct guard *guard);
+/* Whether COMMAND is being killed: the time to stop it has come, by SIGKILL in the
+ * end. */
+bool guard_kills(struct guard *guard);
 
 /* When COMMAND ought to be dead after a loss that was told. */
 struct deadline guard_done(struct guard *guard);

@@ -115,13 +115,14 @@ void job_check(struct job *job)
 		job->pid = 0;
 }
 
-void job_stop(const struct job *job, int number)
+void job_stop(const struct job *job, int number, pid_t command)
 {
-	pid_t before = tcgetpgrp(job->terminal), own = getpgrp();
+	pid_t own = getpgrp(), its = getpgid(command);
+	bool had_it = its > 0 && its != own && tcgetpgrp(job->terminal) == its;
 
 	signals_stop(number);
-	if (before > 0 && before != own && tcgetpgrp(job->terminal) == own)
-		tcsetpgrp(job->terminal, before);
+	if (had_it && tcgetpgrp(job->terminal) == own)
+		tcsetpgrp(job->terminal, its);
 }
 
 void job_end(struct job *job)

@@ -22,7 +22,8 @@
  *
  * A COMMAND that stops, stops redlock: the shell sees its own child stop only. The
  * terminal may belong to COMMAND's own group by then (an interactive shell's), so
- * when the job is continued in the foreground it is given back.
+ * when the job is continued in the foreground it is given back. It is given to
+ * nobody else: a job that has stopped in the background left it to the shell.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -54,8 +55,9 @@ bool job_has_got(struct job *job, int number);
 /* After a SIGCHLD: the bystander may have been killed. */
 void job_check(struct job *job);
 
-/* Stops redlock by this signal; returns when it is continued. */
-void job_stop(const struct job *job, int number);
+/* Stops redlock by this signal, as command has stopped; returns when it is
+ * continued. */
+void job_stop(const struct job *job, int number, pid_t command);
 
 void job_end(struct job *job);
 

@@ -167,6 +167,41 @@ setup_file() {
 	key_free 0
 }
 
+@test "one that has stopped in the background gets the terminal at the first fg" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; kill -STOP \$\$; exec cat' & echo \$! >$TMP/own
+		run [[ \$(ps -o stat= -p \$(<$TMP/pid)) == T* && \$(ps -o stat= -p \$(<$TMP/own)) == T* ]]
+		type fg
+		see cat'\r\n
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "^Z after a loss stops redlock with a COMMAND that was only sent a signal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run --on-lost USR1 -t 2s --timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
+		see up
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
+		see lost\r\n
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see perl
+		key ^C
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 76 ]]
+}
+
 @test "^Z stops the lease, too: COMMAND is dead when it ends, and fg says that it was lost" {
 	mkdir "$TMP/stamps"
 	cat >"$TMP/steps" <<-STEPS
