@@ -99,7 +99,7 @@ class Made:
 # --- the server ---------------------------------------------------------------
 
 # what only one of the scripts has, in the order of asking
-SCRIPTS = [(b"NOPERM", "rights"), (b"PERMITS KEY is held", "acquire"), (b"let_linger", "release"),
+SCRIPTS = [(b"NOPERM", "rights"), (b"PERMITS KEY is held", "acquire"), (b"'last:'", "release"),
            (b"waiters(tonumber(ARGV[4]))", "inspect"),
            (b"KEY is no lock: it stays", "break"), (b"'scan'", "scan"),
            (b"#KEYS", "look"), (b"hold~='-'", "extend")]
