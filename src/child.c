@@ -96,13 +96,14 @@ static int lead_group(void *argument)
 }
 
 /* As vfork(2) does, but COMMAND's process may be stopped before exec, by ^Z: then
- * we stop, too. Exec, or its end, closes the other end of the pipe. */
+ * we stop, too. Exec, or its end, closes the other end of the pipe; it runs on our
+ * memory until then, whatever poll says. */
 static void wait_for_exec(const struct child *child, struct start *start,
 			  int readable)
 {
 	struct pollfd polled = {.fd = readable};
 
-	while (poll(&polled, 1, LOOK_AGAIN) == 0) {
+	while (poll(&polled, 1, LOOK_AGAIN) <= 0) {
 		int number = child_stopped(child);
 
 		if (number != 0)

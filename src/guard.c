@@ -176,7 +176,8 @@ static int guard_fork(struct guard *guard)
 		title_replace(GUARD_NAME);
 		setsid();
 		signals_ignore_all();
-		dup2(guard->readable, 0);
+		if (dup2(guard->readable, 0) < 0)
+			_exit(EXIT_SYSTEM); /* 0 may be a terminal */
 		closefrom(1);
 		deadline_after_fork();
 		if (chdir("/") == 0)

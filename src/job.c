@@ -23,7 +23,8 @@ static void stand_by(int redlock)
 	char question;
 
 	title_replace(BYSTANDER);
-	dup2(redlock, 0);
+	if (dup2(redlock, 0) < 0)
+		return; /* 0 may be the terminal */
 	closefrom(1);
 	if (chdir("/") < 0)
 		return;

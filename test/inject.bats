@@ -24,6 +24,10 @@ fails_well() {
 	fails_well run
 }
 
+@test "whichever call fails at a terminal: COMMAND is started whole or not at all" {
+	fails_well terminal
+}
+
 @test "whichever call fails: a waiter gets the lock or says why not, and leaves nothing behind" {
 	fails_well waiting wait
 }

@@ -54,7 +54,8 @@
 	X(dup2) X(open64) X(opendir) X(closedir) X(fcntl64) X(eventfd) \
 	X(signalfd) X(timerfd_create) X(timerfd_settime) X(poll) X(read) \
 	X(write) X(socket) X(connect) X(getsockopt) X(setsockopt) X(send) \
-	X(recv) X(getaddrinfo) X(gethostname) X(getpgid) X(tcgetpgrp)
+	X(recv) X(getaddrinfo) X(gethostname) X(getpgid) X(tcgetpgrp) \
+	X(socketpair) X(tcsetpgrp)
 /* clang-format on */
 
 #define NUMBER(name) number_##name,
@@ -185,6 +186,9 @@ WRAP(pid_t, getpgid, -1, (pid_t pid), (pid), -1)
 WRAP(pid_t, tcgetpgrp, -1, (int fd), (fd), fd)
 WRAP(int, chdir, -1, (const char *path), (path), -1)
 WRAP(int, pipe2, -1, (int ends[2], int flags), (ends, flags), -1)
+WRAP(int, socketpair, -1, (int domain, int type, int protocol, int ends[2]),
+     (domain, type, protocol, ends), -1)
+WRAP(int, tcsetpgrp, fd, (int fd, pid_t group), (fd, group), -1)
 WRAP(int, dup2, -1, (int from, int to), (from, to), from)
 WRAP(DIR *, opendir, NULL, (const char *path), (path), -1)
 WRAP(int, closedir, -1, (DIR * directory), (directory), -1)
