@@ -13,12 +13,13 @@
 void attempt_begin(struct lock *lock);
 
 /* Reads an acquire's answer into lock->vote and lock->fences. A refusal is
- * noted in hearing->busy; then *place is the place in the queue, -1 for none. */
+ * noted in hearing->busy; then *place is the place in the queue, -1 for none.
+ * */
 void attempt_read(struct hearing *hearing, size_t server,
 		  const struct reply *reply, int64_t *place);
 
-/* A grant with this fence: a vote, unless the server may have forgotten that
- * somebody has KEY (trust_hear comes before). */
+/* Counts a grant with this fence: a vote, unless the server may have forgotten
+ * that somebody has KEY. After trust_hear. */
 void attempt_count(struct lock *lock, size_t server, int64_t fence);
 
 /*

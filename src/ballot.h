@@ -40,8 +40,9 @@ bool ballot_decided(void *hearing);
 /* Whether nothing is out any more; for a struct judge, of a struct hearing. */
 bool ballot_is_complete(void *hearing);
 
-/* Whether those that are still out need not be heard before the votes count
- * (trust.h), or there is no quorum; for a struct judge, of a struct hearing. */
+/* Whether the missing answers need not be heard before the votes count
+ * (trust.h), or no quorum is possible; for a struct judge, with a struct
+ * hearing. */
 bool ballot_is_heard(void *hearing);
 
 /*
@@ -52,8 +53,8 @@ bool ballot_is_heard(void *hearing);
 bool ballot_read(struct lock *lock, size_t server, const struct reply *reply,
 		 int64_t least, int64_t *answer);
 
-/* The same about a lock that is held, which two names of one server are no harm
- * to (alias.h). */
+/* The same for a lock that is held: two names of one server do not matter there
+ * (alias.h). */
 bool ballot_read_held(struct lock *lock, size_t server,
 		      const struct reply *reply, int64_t least,
 		      int64_t *answer);

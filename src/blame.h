@@ -1,6 +1,6 @@
 /*
- * Why a server does not count: its last failure, as people are told it. What returns
- * a number returns -1.
+ * Why a server does not count: its last failure, as people are told it. What
+ * returns a number returns -1.
  */
 #ifndef BLAME_H
 #define BLAME_H

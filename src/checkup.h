@@ -34,8 +34,8 @@ void checkup_release(struct checkup *at);
 void checkup_warn(struct buffer *warnings, const char *text, const char *more,
 		  const char *remedy);
 
-/* What answers INFO. clustered: by a cluster's URL. NULL, or why it is no server
- * for locks. */
+/* What answers INFO. clustered: by a cluster's URL. NULL, or why it is no
+ * server for locks. */
 const char *checkup_read_info(struct checkup *at, const char *info,
 			      bool clustered);
 

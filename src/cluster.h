@@ -1,7 +1,7 @@
 /*
- * The masters of a cluster, as a majority of the nodes that its URL names tell
- * them: for what has to ask all of them. One node's word is not enough, as whoever
- * is named is sent the login.
+ * The masters of a cluster, as a majority of the nodes in its URL names them,
+ * for requests that go to all of them. One node's word is not enough, as
+ * redlock logs in to every server that is named.
  */
 #ifndef CLUSTER_H
 #define CLUSTER_H
@@ -11,8 +11,8 @@
 
 /*
  * Asks all of the server's seeds at once. A majority must name the very same
- * masters; a minority that names others, or nothing, is passed over. It is no
- * majority while they hear of a failover one after the other.
+ * masters; a minority that names others, or nothing, is passed over. There may
+ * be no majority for a moment while the seeds learn of a failover.
  *
  * 0, and the caller releases *nodes; or -1 with server->why. timeout: ms.
  */

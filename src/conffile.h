@@ -16,10 +16,10 @@
  * characters are mistakes, as whoever edits the file cannot see them.
  *
  * Reading ends soon whatever the path names: only regular files, and /dev/null
- * for an empty one, and only up to CONFFILE_SIZE bytes. A file that somebody
- * else may write, neither we nor root, is refused: it would choose the servers,
- * and so who is sent a password and whom a lock keeps out. No error shows a value,
- * or a line that is not understood: it may be a password.
+ * for an empty one, and only up to CONFFILE_SIZE bytes. A file is refused if
+ * somebody may write it who is neither we nor root: it would choose the
+ * servers, and so the receivers of passwords. No error shows a value, or a
+ * line that is not understood: it may be a password.
  */
 #ifndef CONFFILE_H
 #define CONFFILE_H

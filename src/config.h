@@ -40,7 +40,7 @@ struct settings {
 	char *password; /* owned; for those of them whose URL has none */
 	const char *password_file; /* of a section of a file; NULL: none */
 	const char *spare; /* where a password for other servers is, or NULL */
-	bool only_tls;     /* REDLOCK_SERVERS, behind -S, has no others */
+	bool only_tls;     /* -S is used, and REDLOCK_SERVERS names only TLS */
 	struct url servers[SERVERS_MAX]; /* owned until config_quorum */
 	size_t server_count;
 	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
@@ -73,8 +73,8 @@ void config_init(struct settings *settings);
  * may be overwritten (title.h). A failed allocation ends the process. */
 char *config_keep(struct settings *settings, const char *text);
 
-/* Adds the servers of a list with commas; URLs that carry a password, or are none,
- * are made unreadable in list itself, which may be what ps(1) shows. */
+/* Adds the servers of a list with commas. What carries a password, or is no
+ * URL, is made unreadable in list itself, which may be what ps(1) shows. */
 int config_add_servers(struct settings *settings, char *list,
 		       struct error *error);
 

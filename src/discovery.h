@@ -1,30 +1,32 @@
 /*
  * Where a server is that only others know: the master that Sentinels watch, or
- * the node of a cluster that has KEY's slot. The URL names such others, its seeds.
+ * the node of a cluster that has KEY's slot. The URL names such others, its
+ * seeds.
  *
  *	server_aim(server, key);
  *	discovery_start(discovery);
- *	... discovery_prepare, poll(2), discovery_pump, until it is no longer seeking
+ *	... discovery_prepare, poll(2), discovery_pump, until it stops seeking
  *
- * All seeds are asked at once, and the place is what a majority of them says: a
- * minority that is dead costs no time, and one that is cut off together with an
- * old master misleads nobody. (A Sentinel's word alone is not enough for a lock:
- * Redis' guidelines for clients take the first that answers.) A seed of a cluster
- * that has the slot itself goes by its host as the URL names it, and by its
- * address.
+ * All seeds are asked at once, and the place is what a majority of them says:
+ * a minority that is dead costs no time, and one that is cut off together with
+ * an old master misleads nobody. (A Sentinel's word alone is not enough for a
+ * lock: Redis' guidelines for clients take the first that answers.) A seed of
+ * a cluster that has the slot itself goes by its host as the URL names it, and
+ * by its address.
  *
- * The last place, of this process or of an earlier one (hint.h), is there before
- * they answer: the server is asked there at the same time. Why that is safe: it
- * is only a guess, and what is said there is not read before the seeds have
- * confirmed it, who were asked later than it was made. Where they name another
- * place the request is sent there anew, and what the wrong one was asked ends with
- * its lease. So what counts is as new as an answer that was waited for.
+ * The last place, of this process or of an earlier one (hint.h), is there
+ * before they answer: the server is asked there at the same time. Why that is
+ * safe: it is only a guess, and what is said there is not read before the
+ * seeds have confirmed it, who were asked later than it was made. Where they
+ * name another place the request is sent there anew, and what the wrong one
+ * was asked ends with its lease. So what counts is as new as an answer that
+ * was waited for.
  *
- * A connection that stays is checked again: with each request, but not twice in a
- * second, the seeds are asked as well. It does not wait for them, but a majority
- * that names another place ends it. So nobody goes on by an old master that took
- * no notice, longer than for the lease that he had: there he is asked again, and
- * the new one does not know him, or does, and he stays.
+ * A connection that stays is checked again: with each request, but not twice
+ * in a second, the seeds are asked as well. It does not wait for them, but a
+ * majority that names another place ends it. So a holder can follow a stale
+ * master for one lease at most: at the next renewal the new master either
+ * confirms the lock, or the lock is lost.
  *
  * A master that was replaced may go on for a while, and then forget what it was
  * told; a replica may lack what was told last. Fences are for that (see
@@ -67,7 +69,8 @@ enum discovered {
 	DISCOVERY_FAILED,    /* see discovery_explain */
 };
 
-/* NULL for a URL that says itself where the server is. The URL must outlive it. */
+/* NULL for a URL that says itself where the server is. The URL must outlive
+ * it. */
 struct discovery *discovery_new(const struct url *url);
 void discovery_free(struct discovery *discovery);
 

@@ -6,19 +6,19 @@
  *	doctor_examine(&doctor, &error);
  *	doctor_release(&doctor);
  *
- * All servers are asked at once, one question after the other, each for the time
- * of a round at most; one that is silent or refuses a lock is asked no more. First
- * what it says of itself, then what its user may do, then the life of a lock of
- * its own: taken, renewed, looked at, found, waited for by another, given back,
- * and handed over to that other.
+ * All servers are asked at once, one question after the other, each for the
+ * time of a round at most; one that is silent or refuses a lock is asked no
+ * more. First what it says of itself, then what its user may do, then the life
+ * of a lock of its own: taken, renewed, looked at, found, waited for by
+ * another, given back, and handed over to that other.
  *
- * That lock's KEY is the given one with ":doctor:" and a random number behind it,
- * so whatever is allowed for names that begin with KEY is allowed for it, and no
- * lock is ever disturbed. Nothing is left: its record ends with it (lock.h,
- * afterlife), and it with its short lease where the doctor was killed; places in
- * a queue end after a minute.
+ * That lock's KEY is the given one with ":doctor:" and a random number behind
+ * it, so whatever is allowed for names that begin with KEY is allowed for it,
+ * and no lock is ever disturbed. Nothing is left: its record ends with it
+ * (lock.h, afterlife), and it with its short lease where the doctor was
+ * killed; places in a queue end after a minute.
  *
- * Sentinels are asked at last how long they wait for a master that is silent.
+ * Sentinels are asked last: how long they wait for a silent master.
  *
  * What servers say is shown, and decides what is advised; votes are counted as
  * those of any lock (ballot.h). The quorum's servers must be asked for their

@@ -1,9 +1,9 @@
 /*
- * What the environment says of the settings: REDLOCK_SERVERS, REDLOCK_PASSWORD,
- * REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CRL, REDLOCK_CERT,
- * REDLOCK_KEY_FILE, REDLOCK_SNI and REDLOCK_MAX_TTL. Which servers are sent the
- * password, logins.h says. What takes away protection (--insecure) has no
- * variable: it should be seen where it is done.
+ * What the environment says of the settings: REDLOCK_SERVERS,
+ * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CRL,
+ * REDLOCK_CERT, REDLOCK_KEY_FILE, REDLOCK_SNI and REDLOCK_MAX_TTL. logins.h
+ * says which servers are sent the password. What takes away protection
+ * (--insecure) has no variable: it should be seen where it is done.
  */
 #ifndef ENVIRONMENT_H
 #define ENVIRONMENT_H

@@ -1,6 +1,6 @@
 /*
- * The first exchange with a server, which goes in front of the first command and
- * leaves with it: login, name, and who the server is.
+ * The first exchange with a server, which goes in front of the first command
+ * and leaves with it: login, name, and who the server is.
  */
 #ifndef GREETING_H
 #define GREETING_H

@@ -17,7 +17,7 @@
  * back: a later renewal is not believed, and its exit status says so.
  *
  * It stops all of COMMAND's tree (tree.h), and is not done before nothing of it
- * is left: after the goodbye, too, where it has begun.
+ * is left: after the goodbye, too, if it has begun.
  *
  * Why it hits no stranger: the goodbye is sent while COMMAND is still a zombie
  * that holds its pid, and it is reaped only when the guard has ended. Where
@@ -29,9 +29,9 @@
  * a COMMAND is announced, and ends with redlock.
  *
  * A guard that was killed is replaced: the pipe and what it was told last stay
- * with redlock. Neither its process name nor its command line contains "redlock"
- * or what redlock's does, from its first act on: pkill(1) does not hit both, by
- * whatever it finds redlock.
+ * with redlock. From its first act on, its process name and its command line
+ * are its own and do not contain "redlock", so that pkill(1) does not hit
+ * both.
  */
 #ifndef GUARD_H
 #define GUARD_H
@@ -91,8 +91,7 @@ int guard_announce(const struct guard *guard, pid_t pid, pid_t group);
 /* Any thread, one at a time. */
 void guard_tell(struct guard *guard, struct guard_times times);
 
-/* Whether COMMAND is being killed: the time to stop it has come, by SIGKILL in the
- * end. */
+/* Whether COMMAND is being stopped by the guard, by SIGKILL in the end. */
 bool guard_kills(struct guard *guard);
 
 /* When COMMAND ought to be dead after a loss that was told. */

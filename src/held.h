@@ -20,8 +20,9 @@
 /* Appends an entry. */
 void held_append(struct buffer *held, const char *key, const char *token);
 
-/* What an entry ends with, as much of it as there is room for: by this who has
- * inherited it is known, with a token that somebody has chosen, too. */
+/* The end of an entry, as much of it as there is room for. A process that has
+ * inherited the entry is recognised by it, even if the token was chosen by
+ * somebody. */
 void held_mark(char mark[HELD_MARK], const char *key, const char *token);
 
 /* The innermost entry for key: its token, in token of that size. False where

@@ -1,14 +1,16 @@
 /*
- * What the last process found: where servers are that others have to be asked for
- * (discovery.h), and whether names are of one server (alias.h); kept in
- * a file for this user's next processes. It is a guess and is used as one: what it
- * says may be old, garbage, or never written; nobody is told where it cannot be
- * kept.
+ * What the last process found: the addresses of servers behind Sentinels or
+ * clusters (discovery.h), and whether two names are one server (alias.h). It
+ * is kept in files for this user's next processes.
  *
- * One file for each URL or list of them, in the directory of runtime.h, of which nobody else can
- * write: a guess decides where a password is sent. A guess is forgotten after two
- * hours, as an address may be another's by then. Each slot of a cluster has 128
- * bytes at a place of its own, written at once, so processes need no lock.
+ * A hint is used as a guess: it may be old, garbage, or never written. If it
+ * cannot be kept, nobody is told.
+ *
+ * There is one file for each URL, or list of URLs, in the directory of
+ * runtime.h. Nobody else can write there: a guess decides where a password is
+ * sent. A guess is forgotten after two hours, as an address may belong to
+ * another server by then. Each slot of a cluster has 128 bytes at a fixed
+ * offset, written at once, so processes need no lock.
  */
 #ifndef HINT_H
 #define HINT_H
@@ -22,7 +24,7 @@ struct hint {
 	bool old; /* what was read will soon be forgotten */
 };
 
-/* what: the kind of file, in a short word; name: what it is about. */
+/* what: a short word for the kind of file; name: what it is about. */
 void hint_init(struct hint *hint, const char *what, const char *name);
 
 /* Makes *place, which is released first, the one that is kept; -1 for none. */

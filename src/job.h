@@ -1,29 +1,30 @@
 /*
- * redlock as a job of a terminal: COMMAND is in redlock's process group then, so
- * the shell, the terminal and its user deal with one job, as with flock(1).
+ * redlock as a job of a terminal. COMMAND is in redlock's process group then,
+ * so the shell, the terminal and its user deal with one job, as with flock(1).
  *
- *	job_start(&job);			before COMMAND is
+ *	job_start(&job);			before COMMAND is started
  *	if (job_has_terminal(&job)) ...		no group of its own for COMMAND
  *	if (job_has_got(&job, number)) ...	a signal that redlock has read
- *	job_stop(&job, number);			COMMAND has stopped
+ *	job_stop(&job, number, command);	COMMAND has stopped
  *	job_end(&job);
  *
- * Whoever signals a job may mean redlock alone (kill(1)), or the whole group (the
- * terminal, a shell's `kill %1`, tini -g); the latter has reached COMMAND already.
- * Nothing that comes with a signal tells the two apart. So there is a process
- * of ours in the group that does nothing but stand by: it blocks all signals,
- * and what is pending for it when redlock asks was sent to the group. A process
- * that signals a group does so from the newest member to the oldest, so what has
- * reached redlock has reached the bystander before. Where that is gone, signals
- * count as meant for redlock.
+ * A signal may be meant for redlock alone (kill(1)) or for the whole group
+ * (the terminal, a shell's `kill %1`, tini -g). A signal to the group has
+ * already reached COMMAND. A signal does not tell which of the two it is. So
+ * there is a process of ours in the group, the bystander, which blocks all
+ * signals: what is pending for it when redlock asks was sent to the group. The
+ * kernel signals the members of a group from the newest to the oldest, so a
+ * signal that has reached redlock has reached the bystander before. If the
+ * bystander is gone, all signals count as meant for redlock.
  *
- * It bears neither redlock's name nor its command line, so that pkill(1) does not
- * hit it as well: that would look like a signal to the group.
+ * The bystander has neither redlock's name nor its command line, so that
+ * pkill(1) does not hit both: that would look like a signal to the group.
  *
- * A COMMAND that stops, stops redlock: the shell sees its own child stop only. The
- * terminal may belong to COMMAND's own group by then (an interactive shell's), so
- * when the job is continued in the foreground it is given back. It is given to
- * nobody else: a job that has stopped in the background left it to the shell.
+ * If COMMAND stops, redlock stops, too, as the shell sees only its own child
+ * stop. By then the terminal may belong to COMMAND's own group (of an
+ * interactive shell, for example). Then it is given back to that group when the
+ * job is continued in the foreground. It is given to nobody else: a job that
+ * has stopped in the background left the terminal to the shell.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -40,16 +41,17 @@ struct job {
 	uint64_t shared; /* signals that the group has got, not yet looked at */
 };
 
-/* Before there are threads, with descriptors 0 to 2 in use. 0, or -1 with errno: the bystander is missing. */
+/* Before there are threads, with descriptors 0 to 2 in use. 0, or -1 with
+ * errno: the bystander is missing. */
 int job_start(struct job *job);
 
 bool job_has_terminal(const struct job *job);
 
-/* The signals that the group has got and redlock has not asked for: bit N - 1 for
- * signal N. Async-signal-safe. */
+/* The signals that the group has got since the last call: bit N - 1 for signal
+ * N. Async-signal-safe. */
 uint64_t job_look(struct job *job);
 
-/* Whether this signal, which redlock has just read, has come to the group. */
+/* Whether this signal, which redlock has just read, was sent to the group. */
 bool job_has_got(struct job *job, int number);
 
 /* After a SIGCHLD: the bystander may have been killed. */

@@ -8,15 +8,15 @@
  *    owner at a time.
  *  - validity is counted from before the first byte is sent, less the drift:
  *    it ends before any voter's lease can. A late answer only shortens it.
- *  - A vote does not count where the login failed (the command then ran as the
- *    default user), or where the server may have forgotten leases, all of them
- *    or KEY's (trust.h). Two names may be one server (alias.h): two majorities of
- *    names share a name, and so a server, all the same.
+ *  - A vote does not count if the login failed (the command then ran as the
+ *    default user), or if the server may have forgotten leases, all of them or
+ *    KEY's (trust.h). Even if two names are one server (alias.h), two
+ *    majorities of names share a name, and so a server.
  *  - A request that is answered twice, or sent twice, is idempotent for its
  *    token. A reply that is late belongs to its own round (quorum.h).
  *  - A release or extension compares and acts inside one script. No extension,
- *    and nothing that a token is told again, makes a lease shorter: whoever has
- *    the token may extend it, and the holder's validity stands all the same.
+ *    and no repeated grant to the same token, makes a lease shorter: everyone
+ *    who has the token may extend it, and the holder's validity still stands.
  *  - Nothing but lock_acquire ever makes a lock. lock_extend puts the key back
  *    on servers that have lost it only in a round in which a quorum has kept
  *    it, and does not count those in that round.
@@ -62,16 +62,16 @@ enum vote {
 /* Of a holder: the beginning of its token; "*" for several, "" for none. */
 #define HOLDER_MARK 17
 
-/* What a server has said of KEY during this wait (trust.h), in ms by our
+/* What a server has said of KEY during this wait (trust.h); times in ms by our
  * clock. */
 struct told {
 	bool heard; /* in this attempt */
 	bool is_held;
-	int64_t asked;          /* when, at least what it answered last */
-	int64_t began;          /* its record did, at the latest */
-	int64_t since, until;   /* is_held: its holder has it, at the longest */
+	int64_t asked;          /* when its last answer was asked for */
+	int64_t began;          /* when its record began, at the latest */
+	int64_t since, until;   /* is_held: its holder's time, at the longest */
 	char last[HOLDER_MARK]; /* the last holder that it knows of */
-	char holder[HOLDER_MARK]; /* in whose name it has refused last */
+	char holder[HOLDER_MARK]; /* the one that its last refusal named */
 };
 
 /* What is done once, while the lock is waited for. */
@@ -97,25 +97,25 @@ struct lock {
 	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
 				    * "-" for none, '*' and a number for any,
 				    * '+' and a number for one by hand */
-	/* an extend is for the ttl that the record tells, and ttl if it does not */
+	/* an extend is for the record's ttl, or for ttl if it has none */
 	bool as_taken;
 	bool by_hand;      /* it will be released by who knows only the token */
 	const char *owner; /* KIND_REENTRANT: the token to use, or NULL */
-	const char *ancestor; /* who is above us and may hold KEY, or NULL */
-	int64_t clock;        /* ms since 1970, one for all servers */
-	int64_t fence;        /* a quorum has it stored */
-	int64_t seen;         /* the largest that a server told at a renewal */
-	int64_t left;         /* ms of the shortest lease that an extend left */
-	int64_t acquired;     /* when the lock was granted */
-	int64_t started;      /* when the last good round began */
-	int64_t lease;        /* ms from started to valid, with the drift */
-	struct deadline valid;       /* end of validity */
-	struct deadline renew;       /* when the first renewal is due */
+	const char *ancestor;  /* who is above us and may hold KEY, or NULL */
+	int64_t clock;         /* ms since 1970, one for all servers */
+	int64_t fence;         /* a quorum has it stored */
+	int64_t seen;          /* the largest that a server told at a renewal */
+	int64_t left;          /* ms: the shortest lease after an extend */
+	int64_t acquired;      /* when the lock was granted */
+	int64_t started;       /* when the last good round began */
+	int64_t lease;         /* ms from started to valid, with the drift */
+	struct deadline valid; /* end of validity */
+	struct deadline renew; /* when the first renewal is due */
 	enum vote vote[SERVERS_MAX]; /* of the last round */
 	int64_t fences[SERVERS_MAX];
 	struct told told[SERVERS_MAX];
 	int64_t learned; /* ms: the longest lease told of during this wait */
-	/* a release may still be on its way there: it never gets the token again */
+	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
 	bool renewed; /* the last round was a good renewal */
 	bool alias;   /* two URLs turned out to be one server */
@@ -156,15 +156,15 @@ struct deadline lock_validity(const struct lock *lock, int64_t started);
 enum lock_result lock_acquire(struct lock *lock, struct deadline until,
 			      struct busy *busy, struct error *error);
 
-/* After an attempt that failed: servers that granted it, but may have forgotten
- * leases, are what it lacked. */
+/* Whether an attempt failed only because servers that granted it may have
+ * forgotten leases. */
 bool lock_is_quarantined(const struct lock *lock);
 
 /*
- * Renews lock->token's lease, which ends no sooner than before: a run relies on
- * it while others extend it. OK: valid, started and left are new. NOT_HELD: so
- * many servers have lost it that no quorum is left; *error says which. ERROR:
- * too few answered; the lease runs on as it was.
+ * Renews lock->token's lease. It never ends sooner than before: a run relies
+ * on it while others extend it. OK: valid, started and left are new. NOT_HELD:
+ * too many servers have lost it for a quorum; *error says which. ERROR: too
+ * few answered; the lease runs on as it was.
  */
 enum lock_result lock_extend(struct lock *lock, struct deadline until,
 			     struct error *error);

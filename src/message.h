@@ -1,11 +1,11 @@
 /*
  * What a server publishes to a waiter (settle.lua): "request fence lease hold
- * age", the late answer to the waiter's request of that number; age (0 if it
- * is missing) is that of KEY's record. Request 0 says that KEY ends in lease
- * ms, sooner than was told.
+ * age". It is the late answer to the waiter's request of that number. age is
+ * that of KEY's record, 0 if it is missing. Request 0 says that KEY ends in
+ * lease ms, sooner than the waiter was told before.
  *
- * Anybody who may publish can write one: what it says is no more than its form
- * here, and is believed or not by requests.c.
+ * Anybody who may publish can write a message: only its form is checked here,
+ * and requests.c decides whether to believe it.
  */
 #ifndef MESSAGE_H
 #define MESSAGE_H

@@ -1,6 +1,6 @@
 /*
- * The masters of a cluster that have slots, as the answer to CLUSTER NODES names
- * them: for what has to ask all of them.
+ * The masters of a cluster that have slots, as CLUSTER NODES of one node names
+ * them, for requests that go to all of them.
  */
 #ifndef NODES_H
 #define NODES_H

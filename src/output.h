@@ -36,10 +36,10 @@ size_t output_fit(const char *text, size_t length, size_t columns);
 int output_utf8(void);
 
 /*
- * A JSON string (RFC 8259), quotes included. Escaped is what output_visible
- * would not show: a text is the same to programs and harmless on a terminal.
- * Bytes that are not UTF-8 become U+FFFD, so that every byte string gives a
- * valid text.
+ * A JSON string (RFC 8259), quotes included. What output_visible would not
+ * show is escaped: the text is the same to programs, and harmless on a
+ * terminal. Bytes that are not UTF-8 become U+FFFD, so that every byte string
+ * gives a valid text.
  */
 void output_json(struct buffer *buffer, const char *text, size_t length);
 

@@ -7,14 +7,14 @@
  *	overdue_is_over(&overdue)
  *	overdue_release(&overdue);
  *
- * SIGTERM (and SIGCONT, as a stopped process takes no SIGTERM) at the moment
- * at, SIGKILL kill_after later, both to COMMAND's group and all of its tree
- * (tree.h): with a terminal that is not redlock, nor the rest
- * of a pipeline. What was begun is over when nothing of the tree is left.
+ * At the moment `at` it sends SIGTERM (and SIGCONT, as a stopped process takes
+ * no SIGTERM), and kill_after later SIGKILL. Both go to COMMAND's group and
+ * all of its tree (tree.h). With a terminal the tree contains neither redlock
+ * nor the rest of a pipeline. It is over when nothing of the tree is left.
  *
- * It is redlock that does it, in the loop in which it waits for COMMAND, with
- * the lock held and renewed. The guard stands by for the end of the lease as
- * ever: whichever is earlier stops COMMAND.
+ * redlock itself does this, in the loop in which it waits for COMMAND, with
+ * the lock held and renewed. The guard still waits for the end of the lease:
+ * the earlier of the two stops COMMAND.
  *
  * A COMMAND that has exited by then is not stopped any more. It must not be
  * reaped before _release, so its pid and group are nobody else's.

@@ -101,8 +101,8 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 bool quorum_is_idle(const struct quorum *quorum);
 
 /* Whether what was sent may be lost with the connection it was sent on, should
- * that be closed now (linger.h): where the answer to a sticky request is still to
- * come, and over TLS any. */
+ * that be closed now (linger.h): where the answer to a sticky request is still
+ * to come, and over TLS any. */
 bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those, until the deadline: at least what has come is read. */

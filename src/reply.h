@@ -49,12 +49,13 @@ void reply_flatten(struct reply *reply, const struct redisReply *from);
 /* Something published, that nobody has asked for just now. */
 bool reply_is_message(const struct reply *reply);
 
-/* The array that is a value of the reply: its items' number, and one of them. */
+/* The array that is a value of the reply: its items' number, and one of them.
+ * */
 size_t reply_item_count(const struct reply *reply, size_t value);
 struct value reply_item(const struct reply *reply, size_t value, size_t n);
 
-/* Of an array of names and values in turn, the value of this name; its text NULL
- * where there is none. */
+/* The value of this name in an array of names and values in turn; its text is
+ * NULL if there is none. */
 struct value reply_pair(const struct reply *reply, const char *name);
 
 struct refusal {

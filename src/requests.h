@@ -1,14 +1,15 @@
 /*
  * A waiter's requests for a place in each server's queue, one after the other,
- * and what answers them: a reply, and later perhaps a message, which is the
- * late answer to the request whose number it bears (queue.h says why it may be
+ * and the answers: a reply, and later perhaps a message, which is the late
+ * answer to the request whose number it bears (queue.h says why it may be
  * believed). Votes are counted in lock->vote and lock->fences.
  *
- * A server is asked once it listens to us, and one request at a time; again
- * when the lease ends that it told of, and at least every heartbeat (5 s, ttl/3
- * where that is less). Where KEY is another program's, which tells nobody when
- * it is done, the head of the queue looks every 50 to 500 ms, for all. Whatever
- * a server says, or does with connections, 10 ms lie between two requests to it.
+ * A server is asked once it listens to us, and one request at a time. It is
+ * asked again when the lease ends of which it told, and at least every
+ * heartbeat (5 s, ttl/3 if that is less). If KEY belongs to another program,
+ * which does not tell when it is done, the head of the queue looks every 50 to
+ * 500 ms, for all. Two requests to a server are at least 10 ms apart, whatever
+ * it answers and however often its connection breaks.
  */
 #ifndef REQUESTS_H
 #define REQUESTS_H
@@ -18,8 +19,7 @@
 
 #define REQUESTS_RECENT 4 /* whose time of sending is remembered */
 
-/* ms for which a grant that a message tells is kept for us, before we renew it
- * (settle.lua). */
+/* The lease (ms) of a grant by message, until we renew it (settle.lua). */
 int64_t requests_first_lease(const struct lock *lock);
 
 struct requests {
@@ -52,19 +52,18 @@ struct deadline requests_next(const struct requests *requests);
 /* Servers that cannot be reached have failed: lock->vote, and their why. */
 void requests_blame_silent(struct requests *requests);
 
-/* Gives back what one server has granted, and our place there; it is asked again
- * after a while. */
+/* Gives back what one server has granted, and our place there; it is asked
+ * again after a while. */
 void requests_give_back(struct requests *requests, size_t server);
 
 /*
- * Until when the server's answer to this attempt is still to be hoped for, by its
- * own distance: one that is far has not spoken only because it is far. Of a server
- * that has never answered us nothing is known, and nothing is hoped: whoever is
- * dead is not waited for.
+ * Until when to wait for the server's answer to this attempt, by its own
+ * distance. A server that has never answered us may be dead, and is not waited
+ * for.
  */
 struct deadline requests_hope(const struct requests *requests, size_t server);
 
-/* ms that the farthest of those takes that have answered this attempt. */
+/* The longest distance (ms) of the servers that have answered this attempt. */
 int64_t requests_farthest(const struct requests *requests);
 
 /* Whether there may be a place of ours in the server's queue. */

@@ -13,20 +13,21 @@
 /*
  * The names of what belongs to KEY, all in its cluster slot: the record is
  * "{KEY}:redlock"; a KEY that has a hash tag of its own is its own prefix, and
- * one that is in braces, "{x}" or "{a}b}", has no colon: "{x}redlock". So no two
- * KEYs share a record. The caller frees the data.
+ * one that is in braces, "{x}" or "{a}b}", has no colon: "{x}redlock". So no
+ * two KEYs share a record. The caller frees the data.
  */
 struct argument script_record_name(struct argument key);
 
-/* Whether this would be another KEY's record, or what is beside it, now or in
- * times to come: no lock has such a KEY. */
+/* Whether key is another KEY's record, or the name of something that belongs to
+ * it, now or later. No lock has such a KEY. */
 bool script_is_reserved(struct argument key);
 
 /* What comes behind the record's name. */
 struct argument script_name(struct argument record, const char *suffix);
 
-/* The channel of this attempt, by its place in the queue: the token, behind a
- * reentrant lock's hold, as several may wait with one token. Free as above. */
+/* The channel of this attempt, by its place in the queue: the token, after the
+ * hold of a reentrant lock, as several may wait with one token. Free as above.
+ * */
 struct argument script_channel(const struct lock *lock);
 
 /* One attempt, that leaves no place in the queue. */

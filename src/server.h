@@ -3,8 +3,9 @@
  * comes, the bytes are moved here without ever blocking.
  *
  * server_ask queues a command and connects where needed; nothing moves until
- * server_pump is called with what poll(2) said of what server_prepare wants. The
- * whole first exchange (login, name, identity, command) leaves in one write.
+ * server_pump is called with what poll(2) said of what server_prepare wants.
+ * The whole first exchange (login, name, identity, command) leaves in one
+ * write.
  *
  * Why a reply is never taken for another's: Redis answers in order, so the
  * connection keeps a queue of what it is owed, and a reply counts for the
@@ -16,13 +17,13 @@
  * connection, which is kept while an answer is due (server_renew tells when it
  * may be replaced). What was never sent can be taken back (server_withdraw).
  *
- * Where a server is looked for (discovery.h), one that says that it is not, or no
- * longer, the right one has not done what it was asked: the command is asked again
- * where it is found then, a few times; and while KEY's slot is on its way to another
- * node, every few ms.
+ * If discovery.h looks for a server, the one that was found may answer that it
+ * is not the right one, or no longer. Then it has not executed the command,
+ * which is sent again to the server that is found next, a few times; while
+ * KEY's slot is on its way to another node, every few ms.
  *
- * hiredis is included by server.c, reply.c and resp.c only. Not thread-safe: one thread
- * at a time.
+ * hiredis is included by server.c, reply.c and resp.c only. Not thread-safe:
+ * one thread at a time.
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -96,7 +97,8 @@ void server_release(struct server *server);
 int server_ask(struct server *server, uint64_t ticket, bool sticky,
 	       const struct argument *arguments, size_t count);
 
-/* Queues a command of the first exchange (greeting.h), with what is owed for it. */
+/* Queues a command of the first exchange (greeting.h), with what is owed for
+ * it. */
 void server_put(struct server *server, struct owed owed,
 		const struct argument *arguments, size_t count);
 
@@ -138,8 +140,8 @@ static inline int server_fd(const struct server *server)
 size_t server_prepare(const struct server *server, struct pollfd *polled,
 		      struct deadline *until);
 
-/* Moves bytes, with what poll(2) said of these; -1 where the connection failed and
- * is closed (see why). */
+/* Moves bytes, with what poll(2) said of these; -1 where the connection failed
+ * and is closed (see why). */
 int server_pump(struct server *server, const struct pollfd *polled,
 		server_reply *reply, void *context);
 
@@ -165,8 +167,8 @@ void server_renew(struct server *server);
 /* Says why another connection to the server has failed, which may pass. */
 void server_blame(struct server *server, const char *why);
 
-/* Says why the server has not answered, for one that is waited for. If bytes were
- * moving in the second half of that time the link is slow, and the server is up. */
+/* Says why a server has not answered in this time. If bytes were moving in the
+ * second half of it, the link is slow, and the server is up. */
 void server_blame_silence(struct server *server, int64_t waited_ms);
 
 #endif

@@ -2,13 +2,15 @@
  * Signals as a descriptor, and the mask and dispositions we were started with.
  *
  * Signals that end a waiter or go to COMMAND are blocked and read from one
- * signalfd, so none can hit between two lines: it stays pending until somebody
- * looks, and whoever sleeps has the descriptor in its poll set. These are all
- * that would end us, whatever they are for: a lock that is left behind by
- * SIGALRM is left behind. A fault of our own still ends us, as the kernel lets
- * nobody block that. What the parent had set to be ignored (nohup) stays so.
+ * signalfd. So none can arrive between two lines: it stays pending until
+ * somebody looks, and every sleep has the descriptor in its poll set. These
+ * are all signals that would end us, whatever they are for, as any of them
+ * would leave the lock behind. A fault of our own still ends us, as the kernel
+ * lets nobody block that. What the parent had set to be ignored (nohup) stays
+ * so.
  *
- * The only module that touches masks and dispositions. Process-wide.
+ * This is the only module that touches masks and dispositions. They are
+ * process-wide.
  */
 #ifndef SIGNALS_H
 #define SIGNALS_H
@@ -34,9 +36,8 @@ int signals_open_all(void);
 /* Takes the next one; 0 if nothing is pending. */
 int signals_next(void);
 
-/* What is pending for this process of those that it blocks: bit N - 1 for signal
- * N. _take takes them, if
- * they are in which. Async-signal-safe. */
+/* The signals that are blocked and pending for this process: bit N - 1 for
+ * signal N. _take takes those that are in which. Async-signal-safe. */
 uint64_t signals_pending(void);
 uint64_t signals_take(uint64_t which);
 

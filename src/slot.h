@@ -1,6 +1,6 @@
 /*
- * The slot of a cluster that a key is in: CRC-16/XMODEM of its hash tag, or of all
- * of it where it has none, modulo 16384 (Redis Cluster Specification, Key
+ * The slot of a cluster that a key is in: CRC-16/XMODEM of its hash tag, or of
+ * all of it where it has none, modulo 16384 (Redis Cluster Specification, Key
  * distribution model).
  */
 #ifndef SLOT_H

@@ -7,8 +7,8 @@
  *	4. what stands before the sections in the user's file
  *	5. the same of the system's
  *
- * A password is not among them: it stays with the servers that are named beside
- * it (logins.h).
+ * This order does not apply to passwords: each stays with the servers that are
+ * named beside it (logins.h).
  *
  * The user's file is $XDG_CONFIG_HOME/redlock.conf, where that is not set
  * ~/.config/redlock.conf; a program that runs with more rights than its user

@@ -54,7 +54,8 @@ void stream_close(struct stream *stream);
 /* What was not sent yet never is, nor by the kernel: stream_close follows. */
 void stream_reset(struct stream *stream);
 
-/* Closes it here, and says nothing to the server: another process has it, too. */
+/* Closes it here, and says nothing to the server: another process has it, too.
+ * */
 void stream_leave(struct stream *stream);
 
 /* NULL, or why it failed, which lives until it is opened again; then it is
@@ -76,8 +77,8 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size);
 /* Why one of them has just failed. */
 const char *stream_why(const struct stream *stream);
 
-/* How many bytes it has not got yet, if it has acknowledged others in the last
- * ms; 0 of a Unix socket. */
+/* The bytes that the peer has not received yet, if it has acknowledged others
+ * during the last ms; otherwise 0, and 0 for a Unix socket. */
 size_t stream_backlog(const struct stream *stream, int64_t ms);
 
 /* The address it is connected to, as text; 0 or -1. */

@@ -39,9 +39,9 @@ void title_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether one is set: then it is to be kept true. */
 bool title_is_set(void);
 
-/* In a forked child that is not redlock to ps(1) and pkill(1): name, up to 15
- * bytes, is its process name and all of its command line. It costs next to nothing
- * and moves no environment. */
+/* Makes name, up to 15 bytes, the process name and the whole command line of a
+ * forked child, so that ps(1) and pkill(1) do not take it for redlock. It costs
+ * next to nothing and moves no environment. */
 void title_replace(const char *name);
 
 /* Around what uses the environment in another thread; any thread. */

@@ -19,9 +19,10 @@
  * Whom a server must prove to be: the URL's host, or the name of --sni. The
  * proof is a certificate by an authority of --cacert, else of the system's,
  * unless --insecure: one that has that name as a subjectAltName. A common name
- * is no such thing; it is free text that authorities do not verify as a host.
- * With --crl each authority up to the root has a list in that file, which is
- * not over, and has revoked none of these certificates. There is no way from here to an unencrypted connection.
+ * does not count: authorities do not verify it as a host. With --crl the file
+ * must have a current list of each authority up to the root, and none of them
+ * may revoke a certificate of the chain. An unencrypted connection is never
+ * made here.
  */
 #ifndef TLS_H
 #define TLS_H

@@ -9,9 +9,9 @@
  *	local:
  *
  * Works on a copy and hands over only a whole result. User and password may be
- * percent-encoded (RFC 3986); errors and url->name never show them. Where text is
- * no such URL it is not known what of it is a password: errors quote the scheme
- * and the host at most (url_quote).
+ * percent-encoded (RFC 3986); errors and url->name never show them. If text is
+ * no such URL, any part of it may be a password: errors quote the scheme and
+ * the host at most (url_quote).
  */
 #ifndef URL_H
 #define URL_H
@@ -54,8 +54,8 @@ int url_parse(struct url *url, const char *text, struct error *error);
  * those between hosts, behind which no URL begins. */
 char *url_separate(char **list);
 
-/* Whether their text says that they are one server: another case of a host's
- * letters, another database or a '/' more makes no other. */
+/* Whether they are one server by their text. The case of a host's letters, the
+ * database and a '/' more make no difference. */
 bool url_is_same(const struct url *one, const struct url *other);
 
 /* A copy of its own; without memory the process ends. */
@@ -64,15 +64,16 @@ struct url url_copy(const struct url *url);
 /* Frees what url holds; secrets are overwritten first. */
 void url_release(struct url *url);
 
-/* What an error may quote of text, a URL, well-formed or not: its scheme and its
+/* What an error may quote of text, a URL, well-formed or not: its scheme and
  * host, or a socket's path, and nothing that could be part of a login. */
 const char *url_quote(const char *text, char shown[URL_QUOTED]);
 
-/* The same of any text, which may be a URL in the wrong place: of others, the
- * first 64 bytes. */
+/* The same for any text, as it may be a URL in the wrong place; of a text that
+ * is none, the first 64 bytes. */
 const char *url_quote_any(const char *text, char shown[URL_QUOTED]);
 
-/* Makes the secrets in text (a URL, well-formed or not) unreadable, in place. */
+/* Makes the secrets in text (a URL, well-formed or not) unreadable, in place.
+ * */
 void url_hide_secret(char *text);
 
 /* The same for the logins of all URLs in a text, which may become shorter. */

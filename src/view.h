@@ -2,9 +2,9 @@
  * Who holds a lock and who waits for it, as all its servers tell it together.
  *
  * A holder is the same one on two servers where it has the same token. Tokens
- * are as good as the lock: servers send marks (SHA-1) of them, never themselves.
- * What a view tells is what servers and holders said: nothing in it is relied
- * on for safety.
+ * are as good as the lock: servers send marks (SHA-1) of them, never
+ * themselves. What a view tells is what servers and holders said: nothing in
+ * it is relied on for safety.
  *
  * lock_inspect.h fills it.
  */
