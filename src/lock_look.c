@@ -44,8 +44,8 @@ static int read_listed(struct listed *listed, const char *text, size_t length)
 		return 0;
 	if (sscanf(text, "%7[a-z] %18" SCNd64 " %18" SCNd64 "%n", /* NOLINT */
 		   type, &listed->permits, &listed->holders, &taken) != 3 ||
-	    text[taken] != ' ' || listed->holders < 1 ||
-	    listed->permits < -1 || listed->permits > PERMITS_LARGEST)
+	    text[taken] != ' ' || listed->holders < 1 || listed->permits < -1 ||
+	    listed->permits > PERMITS_LARGEST)
 		return -1;
 	listed->kind = view_kind(type, listed->permits);
 	taken++;

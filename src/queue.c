@@ -174,8 +174,8 @@ static struct deadline end_of_silence(const struct queue *queue)
 
 /*
  * Some votes, but no quorum, and those that have not spoken yet can make none of
- * them: it is not known before that the vote is split. The other servers are asked once more, and when
- * they have had the time to answer:
+ * them: it is not known before that the vote is split. The other servers are asked
+ * once more, and when they have had the time to answer:
  *  - where the missing votes are those of servers that are up too short, or
  *    where the holder so far has not released it everywhere, they are waited
  *    for;

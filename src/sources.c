@@ -195,12 +195,13 @@ static int read_line(struct source *source, const struct conffile_line *line)
 /* Where a section is, for people. */
 static const char *name_section(const struct source *source, size_t section)
 {
+	const char *header = source->file->sections[section];
 	struct buffer name = {0};
 	const char *kept;
 
 	buffer_print(&name, "%s", source->file->path);
-	if (section > 0)
-		buffer_print(&name, " [%s]", source->file->sections[section]);
+	if (header != NULL)
+		buffer_print(&name, " [%s]", header);
 	kept = config_keep(source->reader->settings, name.data);
 	buffer_release(&name);
 	return kept;
