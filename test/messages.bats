@@ -30,7 +30,7 @@ publish() {
 
 # request_number [I]: of the last request of the only waiter.
 request_number() {
-	rcli "${1:-0}" HVALS "$(record):wishes" | sed -n 's/^[0-9]* [a-z]* [0-9]* [0-9]* [^ ]* \([0-9]*\) [0-9]*$/\1/p'
+	rcli "${1:-0}" HVALS "$(record):wishes" | sed -n 's/^[0-9]* [a-z]* [0-9]* [0-9]* [^ ]* \([0-9]*\) [0+]\{0,1\}[0-9]*$/\1/p'
 }
 
 # is_still_waiting NAME: after all that was published, it waits, in the queue, and nobody else holds KEY than did.

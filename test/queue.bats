@@ -159,17 +159,17 @@ minutes_held() {
 	no_trace
 }
 
-# stand_in REQUEST: somebody made by hand is at the head of server 0's queue, and listens.
+# stand_in REQUEST [SEEN]: somebody made by hand is at the head of server 0's queue, and listens.
 stand_in() {
 	rcli 0 ZADD "$(record):queue" 1 handmade
-	rcli 0 HSET "$(record):wishes" handmade "20000 string 0 1 - $1"$'\nhost=elsewhere\npid=7\ncommand=by hand\n'
+	rcli 0 HSET "$(record):wishes" handmade "20000 string 0 1 - $1${2:+ $2}"$'\nhost=elsewhere\npid=7\ncommand=by hand\n'
 	spawn ears redis-cli -s "$SERVERS/0/redis.sock" SUBSCRIBE "$(record):handmade"
 	wait_until 'listening 1 0'
 }
 
 @test "who comes when KEY is free, but others wait, gets it behind them" {
 	one_server
-	stand_in 1
+	stand_in 1 0
 	redlock run -n "$KEY" touch "$TMP/passed"
 	expect 75 '' "redlock: $KEY: held by elsewhere pid 7 'by hand' for [0-9.]+m?s, [0-9.]+s left"
 	[[ ! -e $TMP/passed ]]
@@ -185,6 +185,14 @@ stand_in() {
 	expect 0
 	all_end_well a
 	ran a
+}
+
+@test "a waiter of an earlier version is told what it can read" {
+	one_server
+	stand_in 1
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by elsewhere .*"
+	wait_until '[[ $(<"$TMP/ears.out") == *"1 "[0-9]*" 3000 -" ]]'
 }
 
 @test "where nobody holds KEY and others wait for it, that is what is said" {

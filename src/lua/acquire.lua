@@ -53,7 +53,7 @@ if not others and fits(token, wish) then
 elseif wish.kept == 0 and (wait == '1' or others) then
   call('zadd', line, 'nx', now - waited, own)
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
-    format('%.0f', now)}, ' ') .. '\n' .. description)
+    format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
   call('pexpire', line, 60000)
   call('pexpire', wishes, 60000)
   local fence = settle(own)

@@ -6,14 +6,17 @@ local function place_of(who, hold)
 end
 
 -- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
+-- A 0 or + before `seen` says that the waiter knows what ages are. One without, of an earlier version,
+-- takes no message that has one; and that version cannot read a wish with +: it would grant KEY to the
+-- place and not to the token.
 local function read_wish(place)
   local text = call('hget', wishes, place)
-  local ttl, kind, permits, clock, hold, request, seen, description =
-    (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?(%d*)\n(.*)$')
+  local ttl, kind, permits, clock, hold, request, knows, seen, description =
+    (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?([0+]?)(%d*)\n(.*)$')
   return ttl and {who = hold == '-' and place or place:sub(#hold + 2),
     ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
     clock = tonumber(clock), hold = hold, request = request, seen = tonumber(seen) or now,
-    description = description}
+    knows_age = knows ~= '', description = description}
 end
 
 local function leave_queue(...)
@@ -149,7 +152,8 @@ local function grant_to_waiter(place, wish)
   local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
   local age = math.max(now - (tonumber(try('hget', record, 'began')) or now), 0)
   local fence = grant(wish.who, wish, lease)
-  local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold, age)
+  local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold,
+    wish.knows_age and age or nil)
   local told = type(heard) == 'number'
   if told then
     leave_queue(place)
