@@ -52,6 +52,9 @@ static void copy_shown(char shown[SHOWN_LONGEST + 1], const char *text,
 		     i++)
 			shown[used++] = hidden[i];
 	}
+	/* our own words may follow */
+	while (used > 0 && shown[used - 1] == '.')
+		used--;
 	shown[used] = '\0';
 }
 
