@@ -77,7 +77,7 @@ lost() {
 		[[ $kind != -r ]] || other=-r
 		# shellcheck disable=SC2086 # words
 		redlock run --quarantine 0 -t 20s $kind "$KEY" bash -c '
-			"$REDLOCK" extend "$REDLOCK_KEY" && "$REDLOCK" extend -t 300ms "$REDLOCK_KEY" || exit
+			"$REDLOCK" extend "$REDLOCK_KEY" && "$REDLOCK" extend --timeout 9s -t 300ms "$REDLOCK_KEY" || exit
 			sleep 0.6 # past the end of the shorter one
 			unset REDLOCK_HELD
 			"$REDLOCK" run --quarantine 0 -n $1 "$REDLOCK_KEY" true

@@ -114,9 +114,10 @@ static void test_json(void)
 /* Whatever people would see escaped, programs do, too, and nothing else. */
 static void test_points(void)
 {
+	struct buffer visible = {0}, json = {0};
+
 	for (unsigned point = 0x80; point < 0x110000; point++) {
 		char text[5] = {0};
-		struct buffer visible = {0}, json = {0};
 		size_t size = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
 
 		if (point == 0xd800)
@@ -126,13 +127,14 @@ static void test_points(void)
 					 (point >> 6 * (size - 1 - i) & 0x3f));
 		text[0] = (char)((0xf00 >> size & 0xff) |
 				 point >> 6 * (size - 1));
+		visible.length = json.length = 0;
 		output_visible(&visible, text, size, 1);
 		output_json(&json, text, size);
 		CHECK((visible.data[0] == '\\') == (json.data[1] == '\\'),
 		      "U+%04X: %s, %s", point, visible.data, json.data);
-		buffer_release(&visible);
-		buffer_release(&json);
 	}
+	buffer_release(&visible);
+	buffer_release(&json);
 }
 
 static void check_shell(const char *text, const char *wanted)
