@@ -187,21 +187,6 @@ static void fill_defaults(struct settings *settings)
 		settings->quarantine = default_quarantine(settings);
 }
 
-/* No lease that a server forgets may be longer than the quarantine: with a
- * max-ttl that everybody has in common that is a proof. */
-static int check_ttl(const struct settings *settings, struct error *error)
-{
-	char ttl[DURATION_TEXT], most[DURATION_TEXT];
-
-	if (settings->max_ttl == UNSET || settings->ttl <= settings->max_ttl)
-		return 0;
-	error_set(error, EXIT_USAGE,
-		  "a lease (-t) of %s is longer than max-ttl, which is %s",
-		  duration_format(ttl, settings->ttl),
-		  duration_format(most, settings->max_ttl));
-	return -1;
-}
-
 /* What does not go together may have been said out of sight. */
 static int blame_files(const struct settings *settings, struct error *error)
 {
@@ -219,6 +204,21 @@ static int blame_files(const struct settings *settings, struct error *error)
 	}
 	error_append(error, "%s", after);
 	return -1;
+}
+
+/* No lease that a server forgets may be longer than the quarantine: with a
+ * max-ttl that everybody has in common that is a proof. */
+static int check_ttl(const struct settings *settings, struct error *error)
+{
+	char ttl[DURATION_TEXT], most[DURATION_TEXT];
+
+	if (settings->max_ttl == UNSET || settings->ttl <= settings->max_ttl)
+		return 0;
+	error_set(error, EXIT_USAGE,
+		  "a lease (-t) of %s is longer than max-ttl, which is %s",
+		  duration_format(ttl, settings->ttl),
+		  duration_format(most, settings->max_ttl));
+	return blame_files(settings, error);
 }
 
 static bool has_tls(const struct settings *settings)
@@ -303,6 +303,7 @@ int config_check_room(const struct settings *settings, struct error *error)
 	int64_t margin = guard_margin(settings->ttl);
 	int64_t need =
 		drift + margin + settings->kill_after + 2 * settings->timeout;
+	char most[DURATION_TEXT];
 
 	if (settings->ttl > need)
 		return 0;
@@ -313,6 +314,10 @@ int config_check_room(const struct settings *settings, struct error *error)
 		  "2 x %" PRId64 " --timeout",
 		  settings->ttl, need, drift, margin, settings->kill_after,
 		  settings->timeout);
+	/* a longer one would be refused, too */
+	if (settings->ttl == settings->max_ttl)
+		error_append(error, ", and max-ttl is %s",
+			     duration_format(most, settings->max_ttl));
 	return blame_files(settings, error);
 }
 

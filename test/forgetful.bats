@@ -202,6 +202,12 @@ forgotten_by_three() {
 	expect 64 '' "redlock: a lease \\(-t\\) of 3h00m is longer than max-ttl, which is 2h00m"
 	REDLOCK_MAX_TTL=1h redlock acquire --config "$TMP/conf" -t 90m -n "$KEY"
 	expect 64 '' "redlock: a lease \\(-t\\) of 1h30m is longer than max-ttl, which is 1h00m"
+	# -t was not typed
+	printf 'max-ttl = 10s\nttl = 20s\n' >"$TMP/conf"
+	redlock acquire --config "$TMP/conf" -n "$KEY"
+	expect 64 '' 'redlock: a lease \(-t\) of 20s is longer than max-ttl, which is 10s \(by a configuration file: ttl\)'
+	REDLOCK_MAX_TTL=100ms redlock run -n "$KEY" true
+	expect 64 '' 'redlock: a lease \(-t\) of 100 ms leaves no room: .*, and max-ttl is 100ms'
 	REDLOCK_MAX_TTL=soon redlock acquire -n "$KEY"
 	expect 78 '' "redlock: .*REDLOCK_MAX_TTL: 'soon' is not a DURATION.*"
 	REDLOCK_MAX_TTL=5s redlock acquire --quarantine 0 --format json -n "$KEY"
