@@ -279,7 +279,7 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	HOME=$SET/home refuses 69 "$(literal "$NOWHERE")" acquire key
 	# root, with the HOME of the one who has become root
 	TRACER=()
-	HOME=$SET/home refuses 78 "redlock.conf: is neither yours nor root's" acquire key
+	HOME=$SET/home refuses 78 "redlock.conf: is neither yours nor root's: chown it, or name another by --config" acquire key
 	refuses 78 "redlock.conf: is neither yours nor root's" acquire --config "$SET/home/.config/redlock.conf" key
 	no_row_failed
 }
