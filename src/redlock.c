@@ -122,7 +122,7 @@ static int help(char **argv)
 	const struct command *command;
 	char shown[URL_QUOTED];
 
-	if (argv[0] == NULL)
+	if (argv[0] == NULL || strcmp(argv[0], "help") == 0)
 		return print_help();
 	command = find_command(argv[0]);
 	if (command == NULL)

@@ -17,8 +17,9 @@ setup() {
 
 @test "redlock help, --help and -h list the commands, on standard output" {
 	local how command
-	for how in help --help -h; do
-		redlock "$how"
+	for how in help --help -h 'help help'; do
+		# shellcheck disable=SC2086 # words
+		redlock $how
 		[[ $status == 0 && $stderr == '' && $output == usage:* ]]
 		for command in "${COMMANDS[@]}" help; do
 			[[ $output =~ $'\n'\ +$command\  ]]
