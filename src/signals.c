@@ -54,7 +54,11 @@ static int watch(const sigset_t *numbers)
 
 int signals_open(void)
 {
+	struct sigaction action = {.sa_handler = SIG_IGN};
 	sigset_t ending;
+
+	if (getpid() == 1)
+		sigaction(SIGCHLD, &action, NULL);
 
 	sigfillset(&ending);
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
@@ -65,7 +69,10 @@ int signals_open(void)
 
 int signals_open_all(void)
 {
+	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t set;
+
+	sigaction(SIGCHLD, &action, NULL);
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

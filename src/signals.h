@@ -27,10 +27,12 @@ struct signals_mask {
 void signals_init(void);
 
 /* A descriptor that is readable once a signal has come that would end us;
- * -1 with errno. */
+ * -1 with errno. From now on the first process of a pid namespace (a container's)
+ * leaves all its children to the kernel, which reaps them. */
 int signals_open(void);
 
-/* From now on the descriptor also tells of CHLD, WINCH, CONT and TSTP. */
+/* From now on the descriptor also tells of CHLD, WINCH, CONT and TSTP, and all
+ * children are ours to reap. */
 int signals_open_all(void);
 
 /* Takes the next one; 0 if nothing is pending. */

@@ -398,6 +398,25 @@ signal_state() {
 	key_free 0
 }
 
+@test "as the first process of a container redlock reaps what is left to it while it waits for KEY, too" {
+	[[ $(id -u) == 0 ]] || skip "pid namespaces need root"
+	redlock acquire -t 5m "$KEY"
+	expect 0 '[^ ]+'
+	local token=$output
+	spawn holder unshare --pid --fork --kill-child --mount-proc sh -c '
+		(until [ -e "$3/waits" ]; do sleep 0.02; done; (sleep 0.02 &)) &
+		until [ -e "$3/waits" ]; do sleep 0.02; done &
+		exec "$1" run -v -w 5m "$2" sh -c "exit 3"' - "$REDLOCK" "$KEY" "$TMP"
+	wait_until "is_waiting holder"
+	touch "$TMP/waits"
+	# the guard
+	wait_until '[[ $(ps -o comm= --ppid "$(pgrep -P "$(pid holder)")") == lease-guard ]]'
+	redlock release "$KEY" "$token"
+	finish holder
+	[[ $status == 3 ]]
+	key_free 0
+}
+
 @test "children that were there before are neither waited for nor taken for COMMAND" {
 	spawn holder bash -c '
 		(until [ -e "$3/on" ]; do sleep 0.02; done; exit 9) &
