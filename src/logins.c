@@ -92,6 +92,15 @@ static void explain_place(struct buffer *text, const struct settings *settings)
 			     settings->named);
 }
 
+/* Where to set the one that a user has to have. */
+static void explain_lack(struct buffer *text, const struct settings *settings)
+{
+	if (settings->named != NULL && !is_environment(settings->named))
+		buffer_print(text, "set password in %s", settings->named);
+	else
+		buffer_print(text, "set REDLOCK_PASSWORD");
+}
+
 /* Whoever is on the way can read what it is sent. */
 static bool is_plain(const struct url *url)
 {
@@ -128,6 +137,8 @@ static void hand_out(const struct settings *settings, struct url *url)
 	} else if (settings->password == NULL) {
 		if (settings->spare != NULL)
 			explain_spare(&advice, settings);
+		else if (url->user != NULL)
+			explain_lack(&advice, settings);
 		else
 			explain_place(&advice, settings);
 	} else if (settings->only_tls && is_plain(url)) {

@@ -449,6 +449,8 @@ withheld() {
 	file 'password = hunter2\n'
 	refuses 78 "a user without a password: the password of $(literal "$FILE") was not used" \
 		acquire --config "$FILE" -S "unix://default@$SERVERS/0/redis.sock" key
+	file 'server = unix://default@/path\n'
+	refuses 78 "a user without a password: set password in $(literal "$FILE")" acquire --config "$FILE" key
 	no_row_failed
 }
 

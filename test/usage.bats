@@ -678,7 +678,7 @@ shows_no_secret() {
 }
 
 @test "a user without a password is a wrong configuration, not another login" {
-	refuses 78 REDLOCK_PASSWORD acquire -S redis://bob@host key
+	refuses 78 'a user without a password: set REDLOCK_PASSWORD' acquire -S redis://bob@host key
 	refuses 78 REDLOCK_PASSWORD acquire -S "$NOWHERE,unix://bob@/path" key
 	REDLOCK_PASSWORD='' refuses 78 REDLOCK_PASSWORD acquire -S redis://bob@host key
 	REDLOCK_PASSWORD=hunter2 right acquire -S "unix://bob@${NOWHERE#unix://}" key
