@@ -67,6 +67,9 @@ all: $(BUILD)/redlock $(MODULE)
 $(BUILD)/redlock.o $(BUILD)/tls_load.o $(TLS_OBJECTS): \
 	ALL_CFLAGS += -DVERSION='"$(VERSION)"' -DBINDIR='"$(PREFIX)/bin"'
 $(TLS_OBJECTS): ALL_CFLAGS += -fPIC -fvisibility=hidden
+# ThreadSanitizer takes clone for a fork: after one with shared memory it does not
+# see the caller's mutexes any more
+$(BUILD)/child.o: ALL_CFLAGS += $(if $(filter thread,$(SANITIZE)),-Dclone=__clone)
 
 $(MODULE): $(TLS_OBJECTS)
 	$(call say,LINK)
