@@ -157,8 +157,8 @@ static int set_key(struct reader *reader, const char *key)
 			      key);
 	if (!pattern && script_is_reserved((struct argument){key, strlen(key)}))
 		return refuse(reader,
-			      "KEY '%s' is a name that redlock keeps for "
-			      "what is beside another KEY",
+			      "KEY '%s' could be the record of another KEY: "
+			      "choose another name",
 			      key);
 	reader->settings->key = config_keep(reader->settings, key);
 	return 0;
@@ -172,7 +172,7 @@ static int set_token(struct reader *reader, const char *name, const char *token)
 	reader->settings->token = config_keep(reader->settings, token);
 	if (*token != '\0' && strlen(token) <= TOKEN_LONGEST)
 		return 0;
-	snprintf(text, sizeof(text), "%s '%%s' has not from 1 to %d bytes",
+	snprintf(text, sizeof(text), "%s '%%s' must be 1 to %d bytes long",
 		 name, TOKEN_LONGEST);
 	return refuse(reader, text, token);
 }

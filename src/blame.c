@@ -118,7 +118,7 @@ static int blame_slowness(struct server *server, int64_t waited_ms)
 	duration_format(text, waited_ms);
 	if (bytes > 0)
 		blame(server, EXIT_UNREACHED, true,
-		      "a slow link: %zu bytes had not got there within %s",
+		      "a slow link: %zu bytes were not delivered within %s",
 		      bytes, text);
 	else if (server->unparsed > 0 &&
 		 clock_ms() - server->heard <= waited_ms / 2)

@@ -160,8 +160,7 @@ static int add_section(struct conffile *file, char *text, unsigned number,
 	for (size_t i = 1; i < file->section_count; i++) {
 		if (strcmp(file->sections[i], name) != 0)
 			continue;
-		error_set(error, EXIT_CONFIG, "section [%s] is there twice",
-			  name);
+		error_set(error, EXIT_CONFIG, "duplicate section [%s]", name);
 		return refuse(file, number, error);
 	}
 	if (file->section_count == CONFFILE_SECTIONS) {

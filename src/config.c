@@ -258,12 +258,12 @@ static int check(const struct settings *settings, struct error *error)
 	else if (settings->exclusive + settings->shared + settings->reentrant +
 			 (settings->permits != UNSET) >
 		 1)
-		wrong = "-x, -s, -r and -P: it is one of them";
+		wrong = "-x, -s, -r and -P exclude each other";
 	else if (settings->owner != NULL && !settings->reentrant)
 		wrong = "--token is for -r: a lock of another kind has a fresh "
 			"token each time";
 	else if (settings->quiet && settings->verbose)
-		wrong = "-q and -v: it is one or the other";
+		wrong = "-q and -v cannot be used together";
 	else if (settings->tls.insecure && settings->tls.cacert != NULL)
 		wrong = "--insecure trusts everybody: it cannot go with "
 			"--cacert";
@@ -271,7 +271,7 @@ static int check(const struct settings *settings, struct error *error)
 		wrong = "--insecure trusts everybody: it cannot go with --crl";
 	else if ((settings->tls.cert != NULL) !=
 		 (settings->tls.key_file != NULL))
-		wrong = "--cert and --key-file: it takes both";
+		wrong = "--cert and --key-file must be given together";
 	else if (settings->max_hold > 0 &&
 		 settings->min_hold > settings->max_hold)
 		wrong = "--min-hold is longer than --max-hold";

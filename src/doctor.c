@@ -356,7 +356,7 @@ int doctor_examine(struct doctor *doctor, struct error *error)
 	}
 	if (lock->quorum->count % 2 == 0)
 		checkup_warn(&doctor->warnings, "an even number of servers",
-			     " bears no more failures than one less", "");
+			     " tolerates no more failures than one fewer", "");
 	lock->quorum->mailbox = NULL;
 	mailbox_release(&doctor->mailbox);
 	free((char *)channel.data);

@@ -218,7 +218,7 @@ static bool lose_endless(struct listing *listing)
 	size_t i = listing->scanned;
 
 	server_blame(&listing->look.lock.quorum->servers[i],
-		     "its SCAN comes to no end");
+		     "its SCAN does not end");
 	listing->look.lock.vote[i] = VOTE_FAILED;
 	listing->look.lost[i] = true;
 	return false;

@@ -144,8 +144,8 @@ static void hand_out(const struct settings *settings, struct url *url)
 	} else if (settings->only_tls && is_plain(url)) {
 		buffer_print(&advice,
 			     "the password of the environment was not used: "
-			     "REDLOCK_SERVERS has rediss:// only, and this one "
-			     "is not encrypted");
+			     "REDLOCK_SERVERS names rediss:// only, and this "
+			     "one is not encrypted");
 	} else {
 		url->password = heap_copy(settings->password);
 		explain_place(&advice, settings);

@@ -85,8 +85,8 @@ void sentinel_advise(struct buffer *warnings, int64_t down_after, int64_t ttl)
 			 " at most, or ",
 			 most);
 	snprintf(text, sizeof(text),
-		 "its Sentinels wait %s for a master that is down, and a run "
-		 "with a ttl of %s does not: ",
+		 "its Sentinels wait %s for a silent master, too long for a "
+		 "run with a ttl of %s: ",
 		 duration_format(waits, down_after),
 		 duration_format(lease, ttl));
 	snprintf(remedy, sizeof(remedy), "%suse -t %" PRId64 "s", lower,

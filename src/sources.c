@@ -415,7 +415,7 @@ int sources_read(struct settings *settings, const struct command *command,
 	settings->named = settings->server_count > 0 ? "-S" : NULL;
 	if (settings->set != NULL && settings->server_count > 0) {
 		error_set(error, EXIT_USAGE,
-			  "-S and --set: it is one or the other");
+			  "-S and --set cannot be used together");
 		return -1;
 	}
 	result = read_all(&reader);

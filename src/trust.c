@@ -212,16 +212,17 @@ const char *trust_explain(const struct lock *lock, size_t i,
 
 	if (!is_too_new(lock, i))
 		snprintf(text, TRUST_TEXT,
-			 "it has known KEY for %s only, others for longer: it "
-			 "may have forgotten a lease and has no vote until %s",
+			 "it has known KEY for only %s, others for longer: it "
+			 "may have forgotten a lease and has no vote until it "
+			 "has known KEY for %s",
 			 duration_format(is, clock_ms() - lock->told[i].began),
 			 duration_format(need, trust_longest(lock)));
 	else if (!lock->quorum->servers[i].identity.known)
-		return "it has not said yet since when it is up";
+		return "it has not said yet how long it has been up";
 	else
 		snprintf(text, TRUST_TEXT,
-			 "up for %s only: it may have forgotten leases and "
-			 "has no vote until %s (--quarantine)",
+			 "up for only %s: it may have forgotten leases and has "
+			 "no vote until it has been up for %s (--quarantine)",
 			 duration_format(is, clamp(uptime(lock, i), INT64_MAX)),
 			 duration_format(need, quarantine_of(lock)));
 	return text;

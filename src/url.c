@@ -17,10 +17,10 @@
 #define QUOTED_LONGEST 64 /* bytes of what is no URL in an error */
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define LOGIN_IN_QUERY                                                      \
-	"a login stands before the host or the path, as in "                \
-	"redis://user:password@host, or the password in REDLOCK_PASSWORD; " \
-	"never after '?'"
+#define LOGIN_IN_QUERY                                           \
+	"a login goes before the host or the path, as in "       \
+	"redis://user:password@host, or the password goes into " \
+	"REDLOCK_PASSWORD; neither may follow '?'"
 
 void url_release(struct url *url)
 {
@@ -301,7 +301,7 @@ static const char *parse_login(struct url *url, char **rest)
 	if (password != NULL)
 		*password++ = '\0';
 	if (strpbrk(user, "/?#") != NULL)
-		return "a user cannot contain '/', '?' and '#' but as %2F, %3F "
+		return "a user can contain '/', '?' and '#' only as %2F, %3F "
 		       "and %23";
 	if (percent_decode(user) < 0 ||
 	    (password != NULL && percent_decode(password) < 0))
@@ -364,7 +364,7 @@ static const char *parse_unix(struct url *url, char *rest)
 		return "a socket's path starts with '/': unix:///run/redis.sock";
 	if (strchr(rest, ':') != NULL &&
 	    strstr(strchr(rest, ':'), "@/") != NULL)
-		return "a login stands before the path: "
+		return "a login goes before the path: "
 		       "unix://user:password@/path";
 	if (strlen(rest) >= URL_PATH_SIZE)
 		return "a socket's path can have 107 bytes at most";
@@ -397,7 +397,7 @@ static const char *parse_seeds(struct url *url, char *rest, uint16_t port)
 		seed->name = name.data;
 		for (size_t i = 0; i < url->seed_count; i++)
 			if (strcmp(url->seeds[i].name, seed->name) == 0)
-				wrong = "a host is there twice";
+				wrong = "a host is named twice";
 		url->seed_count++;
 		if (wrong != NULL)
 			return wrong;

@@ -75,7 +75,7 @@ figures() {
 	for line in '[]' '[ ]' '[a b]' '[a/b]' '[[a]]' '[\xc3\xa4]' "[$(repeat x 65)]"; do
 		mistake 2 "a section's name is" "ttl = 5s\n$line\n"
 	done
-	mistake 5 'section \[a\] is there twice' '[a]\n[b]\n\n\n[a]\n'
+	mistake 5 'duplicate section \[a\]' '[a]\n[b]\n\n\n[a]\n'
 	fine "server = $NOWHERE\n$(printf '[%d]\\n' {1..63})"
 	mistake 65 'more than 63 sections' "server = $NOWHERE\n$(printf '[%d]\\n' {1..64})"
 	no_row_failed

@@ -297,7 +297,7 @@ threading.Event().wait()
 @test "an even number of servers is advised against" {
 	servers_start 4 --appendonly yes --appendfsync always
 	redlock doctor -q
-	expect 0 'warning: an even number of servers bears no more failures than one less'
+	expect 0 'warning: an even number of servers tolerates no more failures than one fewer'
 }
 
 @test "evictions are warned of where there is a limit to memory" {
@@ -341,9 +341,9 @@ threading.Event().wait()
 	redlock doctor
 	[[ $status == 69 && $stderr == 'redlock: 0 of 3 servers would grant a lock, 2 needed' ]]
 	finds 'error: up for '
-	[[ $output == *'it may have forgotten leases and has no vote until 1m00s (--quarantine)'* ]]
+	[[ $output == *'it may have forgotten leases and has no vote until it has been up for 1m00s (--quarantine)'* ]]
 	redlock doctor -t 1h
-	[[ $output == *'has no vote until 1h'*' (--quarantine)'* ]]
+	[[ $output == *'has no vote until it has been up for 1h'*' (--quarantine)'* ]]
 	redlock doctor --quarantine 0
 	[[ $status == 0 ]]
 	wait_until 'is_older 0 3 && is_older 1 3 && is_older 2 3'
@@ -355,7 +355,7 @@ threading.Event().wait()
 	servers_start 3 --appendonly yes --appendfsync always
 	rcli 1 CONFIG SET appendonly no
 	redlock doctor -q -t 1h
-	expect 0 "$(server_url 1): error: up for .* only: it may have forgotten leases and has no vote until 1h.* \(--quarantine\)"
+	expect 0 "$(server_url 1): error: up for only .*: it may have forgotten leases and has no vote until it has been up for 1h.* \(--quarantine\)"
 	redlock doctor -t 1h
 	[[ $status == 0 && $output == *$'\n2 of 3 servers would grant a lock, 2 needed: 0 more may fail' ]]
 	server_restart 0

@@ -125,7 +125,7 @@ load helper
 	wait_until 'queued 1'
 	give_back
 	wait_until '[[ $(<"$TMP/a.err") == *": granted, fence "* ]]'
-	[[ $(<"$TMP/a.err") == *": granted, fence "*", but it has not said yet since when it is up"* ]]
+	[[ $(<"$TMP/a.err") == *": granted, fence "*", but it has not said yet how long it has been up"* ]]
 	[[ ! -e $TMP/ran ]]
 	proxy 0 pass
 	finish a

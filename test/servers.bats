@@ -265,7 +265,7 @@ slow() {
 	net_servers_start 1
 	TRACER=(ip netns exec "$NET_CLIENT")
 	slow out || skip "there is no way to slow a link down here"
-	refuses 69 'a slow link: [0-9]+ bytes had not got there within [0-9.]+(ms|s): give it more time by --timeout$' acquire -w 0 key
+	refuses 69 'a slow link: [0-9]+ bytes were not delivered within [0-9.]+(ms|s): give it more time by --timeout$' acquire -w 0 key
 	net_run timeout -k 1 60 "$REDLOCK" run --timeout 20s -t 5m "$KEY" true
 	server_stop 0
 	refuses 69 'no answer within [^:]*: is it up, and is -S right\?$' extend -S unix://"$SERVERS/0/redis.sock" key token

@@ -260,7 +260,7 @@ locks() {
 	redlock run "${CA[@]}" "$KEY" true
 	expect 0
 	redlock run -S "$plain" "$KEY" touch "$TMP/ran"
-	expect 77 '' "redlock: $KEY: $plain: NOAUTH.*: the password of the environment was not used: REDLOCK_SERVERS has rediss:// only, .*"
+	expect 77 '' "redlock: $KEY: $plain: NOAUTH.*: the password of the environment was not used: REDLOCK_SERVERS names rediss:// only, .*"
 	[[ ! -e $TMP/ran ]]
 	refuses 78 'a user without a password: the password of the environment was not used' acquire -S "${plain/:\/\//://bob@}" key
 	redlock run "${CA[@]}" -S "$secure" "$KEY" true
@@ -694,8 +694,8 @@ locks() {
 		# shellcheck disable=SC2086 # words
 		refuses 64 "is for rediss:// servers" acquire $option key
 	done
-	refuses 64 '^redlock: --cert and --key-file: it takes both$' acquire -S rediss://h --cert a key
-	refuses 64 '^redlock: --cert and --key-file: it takes both$' acquire -S rediss://h --key-file a key
+	refuses 64 '^redlock: --cert and --key-file must be given together$' acquire -S rediss://h --cert a key
+	refuses 64 '^redlock: --cert and --key-file must be given together$' acquire -S rediss://h --key-file a key
 	refuses 64 '^redlock: --insecure trusts everybody: it cannot go with --cacert$' acquire -S rediss://h --insecure --cacert a key
 	for option in '' . .example.com % '*.example.com' 'a b' "$(repeat a 254)"; do
 		refuses 64 "^redlock: acquire: --sni '.*' is not the name or the address of a host$" acquire -S rediss://h --sni "$option" key
@@ -741,7 +741,7 @@ locks() {
 	REDLOCK_CACERT=/nonexistent locks --config "$file" -S "unix://$SERVERS/0/redis.sock"
 	printf '%s\n' "cert = /nonexistent" >"$file"
 	redlock acquire --config "$file" "$KEY"
-	expect 64 '' 'redlock: --cert and --key-file: it takes both \(by a configuration file: cert\)'
+	expect 64 '' 'redlock: --cert and --key-file must be given together \(by a configuration file: cert\)'
 	printf '%s\n' 'insecure = yes' 'cacert = a' >"$file"
 	redlock acquire --config "$file" "$KEY"
 	expect 78 '' "redlock: $file:2: 'cacert' cannot go with what stands above it"

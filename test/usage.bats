@@ -668,7 +668,7 @@ shows_no_secret() {
 }
 
 @test "a password behind '?', as others have it, is told where it belongs" {
-	local url told='a login stands before the host or the path, as in redis://user:password@host, or the password in REDLOCK_PASSWORD'
+	local url told='a login goes before the host or the path, as in redis://user:password@host, or the password goes into REDLOCK_PASSWORD'
 	for url in 'redis://H?password=hunter2' 'redis://H/0?db=1&password=hunter2' 'redis://H/0?username=bob' \
 		'redis://H/0?password=p@ss' 'rediss://H?password=hunter2' 'unix:///s?password=hunter2' \
 		'redis+sentinel://H/m?password=hunter2' 'redis+cluster://H?password=hunter2'; do
