@@ -38,7 +38,7 @@ local function holds(who)
   return 0
 end
 
--- The holds of a hash that the record knows; KEY may count more, if it was lost meanwhile.
+-- The holds of a hash that the record knows; KEY may count more if the record was lost.
 local function known_holds()
   local fields, known = try('hkeys', record), {}
   for _, field in ipairs(fields.err and {} or fields) do
@@ -67,7 +67,7 @@ local function prolong(who, lease)
   end
 end
 
--- So that it is seen if KEY is lost here: who had it last, until when, and the longest ttl.
+-- Notes who had KEY last, until when, and the longest ttl: so its loss here can be seen.
 local function note_lease(who, ttl)
   local longest = tonumber(try('hget', record, 'ttl')) or 0
   try('hset', record, 'last', who:sub(1, 16), 'until', format('%.0f', now + call('pttl', key)),

@@ -1,6 +1,6 @@
 -- The one place where KEY is granted: to the head of the queue, as long as KEY is free for it.
 
--- A place is a request's: of several that one owner makes each has one, by its hold.
+-- A place belongs to a request: an owner that makes several has one for each, named by its hold.
 local function place_of(who, hold)
   return hold == '-' and who or hold .. ':' .. who
 end
@@ -99,8 +99,8 @@ local function grant(who, wish, lease)
   return fence
 end
 
--- Whether KEY counts this hold; then it is not to be asked for again, as a request may come twice.
--- Where the record was lost, KEY counts holds that it does not know: those that are out are noted.
+-- Whether KEY counts this hold. The answer is yes only once, as a request may come twice. If the
+-- record was lost, KEY counts holds that it does not know: those that were given back are noted.
 local function is_counted(who, hold)
   local lost = holds(who) - #known_holds()
   local known = try('hdel', record, 'hold:' .. hold) ~= 0
@@ -135,8 +135,8 @@ local function tell(place, ...)
   return try(sharded and 'spublish' or 'publish', record .. ':' .. place, table.concat({...}, ' '))
 end
 
--- One that could take KEY, or else keeps others waiting, must be there: it listens; a head that has
--- to wait has asked within two heartbeats, too.
+-- A head that could take KEY, or keeps others waiting, must be there: it listens. A head that has to
+-- wait must also have asked within two heartbeats.
 local function is_away(place, wish, may_take)
   local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. place)
   return heard[2] == 0 or not may_take and now - wish.seen > 10000
@@ -164,8 +164,8 @@ local function grant_to_waiter(place, wish)
   return told
 end
 
--- However long the lines are, or were made by somebody, a request looks at so many places. Those
--- who came last will still be there: they ask, and so go on.
+-- A request looks at no more places than this, however long the lines are. The last of each line are
+-- told to ask, as they are the most likely to be there, and their requests continue the work.
 local most = 100
 local function hand_on()
   for _, line in ipairs({queue, waits}) do
@@ -175,8 +175,8 @@ local function hand_on()
   end
 end
 
--- Those who only wait stand beside the queue, as they take nothing. KEY is free: each who came
--- before this is told so, once. Returns whether the caller is one of them, and whether that was all.
+-- Waiters that take nothing stand beside the queue. KEY is free: each that came before `before` is
+-- told so, once. Returns whether the caller is one of them, and whether these were all.
 local function tell_waits(before, caller)
   local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most), false
   for _, place in ipairs(places) do
@@ -193,8 +193,8 @@ local function tell_waits(before, caller)
   return told, not places[most]
 end
 
--- Returns the caller's fence where the caller, a place, was granted KEY; 0 where it only waits, and
--- KEY was free.
+-- Returns the caller's fence if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
+-- was free.
 local function settle(caller)
   local free, all, granted
   if call('exists', queue, waits) == 0 then
