@@ -224,7 +224,7 @@ record_of() {
 	[[ $(printf '%s\n' "${fences[@]}" | sort -nu) == "$(printf '%s\n' "${fences[@]}")" ]]
 }
 
-@test "fences go on rising behind a restart from an older dump" {
+@test "fences go on rising after a restart from an older dump" {
 	local fences=() i
 	servers_start 1
 	for i in {1..8}; do

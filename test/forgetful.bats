@@ -68,7 +68,7 @@ loses() {
 	wait_until 'key_held_by "$token" 0 && key_free 1 2'
 }
 
-@test "one who shares KEY keeps others out, too, where a server has lost it" {
+@test "a holder that shares KEY keeps others out, too, if a server has lost it" {
 	local kind
 	servers_start 3
 	for kind in -s '-P 1' -r; do
@@ -82,7 +82,7 @@ loses() {
 	done
 }
 
-@test "one who waits in line gets no lock from servers that have lost it, and gets it from the holder" {
+@test "a waiter in line gets no lock from servers that have lost it, and gets it from the holder" {
 	servers_start 3
 	held_barely 15s
 	spawn a "$REDLOCK" run --quarantine 0 -v -t 3s -w 60s "$KEY" touch "$TMP/ran"

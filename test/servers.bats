@@ -239,7 +239,7 @@ locks() {
 	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" run -n -S "redis://[$address%nowhere]" "$KEY" true
 }
 
-@test "of a name with many addresses the first 16 are tried" {
+@test "the first 16 addresses of a name are tried" {
 	[[ $(command -v strace) ]] || skip "needs strace"
 	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
 	local i

@@ -316,7 +316,7 @@ crosses() {
 	nothing_left 0
 }
 
-@test "who only waits stands beside the queue, where status shows it" {
+@test "a wait stands beside the queue, and status shows it" {
 	use 1
 	takes first
 	wait_until 'entered first'
