@@ -100,9 +100,8 @@ class Made:
 
 # what only one of the scripts has, in the order of asking
 SCRIPTS = [(b"NOPERM", "rights"), (b"PERMITS KEY is held", "acquire"), (b"'last:'", "release"),
-           (b"waiters(tonumber(ARGV[4]))", "inspect"),
-           (b"KEY is no lock: it stays", "break"), (b"'scan'", "scan"),
-           (b"#KEYS", "look"), (b"hold~='-'", "extend")]
+           (b"KEY is no lock: it stays", "break"), (b"'zcard'", "inspect"),
+           (b"'scan'", "scan"), (b"#KEYS", "look"), (b"'pexpire'", "extend")]
 NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
          b"CONFIG": "config", b"TIME": "time", b"SUBSCRIBE": "subscribe",
          b"UNSUBSCRIBE": "unsubscribe", b"EXISTS": "slot",
