@@ -45,7 +45,10 @@ void trust_hear(struct lock *lock, size_t i, int64_t age, const char *last)
 	struct told *told = &lock->told[i];
 	int64_t before = told->began, now = clock_ms();
 
-	told->began = now - clamp(age, AGE_LONGEST);
+	/* who takes nothing begins no record, and its messages tell no age: what
+	 * is known of the record stands, or when it was first missing */
+	if (lock->kind != KIND_NONE || age > 0 || before == 0)
+		told->began = now - clamp(age, AGE_LONGEST);
 	if (told->began - before > now - told->asked) /* another record */
 		told->last[0] = told->holder[0] = '\0';
 	if (last != NULL)

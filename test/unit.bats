@@ -61,6 +61,10 @@ unit() {
 	unit ballot
 }
 
+@test "a record that is missing has its time, whoever asks" {
+	unit trust
+}
+
 @test "a key's slot and a cluster's masters are what Redis says" {
 	unit cluster
 }

@@ -394,6 +394,23 @@ crosses() {
 	expect 69 '' "redlock: $KEY: $(server_url 0): .*"
 }
 
+@test "a server that is stopped during the wait does not delay it" {
+	local start
+	servers_start 3
+	takes holder
+	wait_until 'entered holder'
+	waits waiter
+	wait_until 'queued 1 0 1 2'
+	server_stop 2
+	start=$(now_ms)
+	ends holder
+	finish waiter
+	[[ $status == 0 && $output == '' ]]
+	(($(now_ms) - start < 2500))
+	server_continue 2
+	done_well holder
+}
+
 @test "it has the options that it needs, and no others" {
 	local option
 	export REDLOCK_SERVERS=$NOWHERE
