@@ -82,6 +82,7 @@ static enum lock_result win(struct queue *queue, struct error *error)
 	struct deadline until = deadline_in(lock->quorum->timeout);
 	enum lock_result result = LOCK_OK;
 
+	lock->quorum->mailbox = NULL; /* no vote is added from here on */
 	if (lock->kind == KIND_NONE) {
 		tidy(queue);
 		return LOCK_OK;

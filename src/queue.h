@@ -35,6 +35,11 @@
  *    granted (below): there the release must have been answered, on a
  *    connection that had not broken, before it is asked again; otherwise that
  *    server never gets the token again (lock->barred).
+ *  - Once there is a quorum, messages are read no more: while fences are raised
+ *    or the lock is confirmed, only the answers to that count. A grant that
+ *    comes meanwhile knows nothing of the fence, and may end sooner than we
+ *    have counted. Its server is given the lock like the others that were not
+ *    needed, or is released.
  *  - A server that was restarted has no vote before it has said since when it
  *    is up. It says so on the connection for requests, which may be slower than
  *    a message.

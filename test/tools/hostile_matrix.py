@@ -455,6 +455,32 @@ def asks_seldom(case):
         yield "asked %d times in %.1f s" % (asked, case.took)
 
 
+def told_while_raised():
+    """Two grant it, one of them has lost it when it is to be raised, and before
+    it says so the third one grants it by a message, with a smaller fence."""
+    third = []
+
+    def refuse(server, _):
+        third[:] = [server]
+        return array(0, 9000, 100, described(), 0, 0, MARK[:16])
+
+    def lose(_, __):
+        for server in third:
+            server.hears = ("1 3 3000 - 10000000",)
+            server.publish()
+            server.hears = ()
+        time.sleep(0.1)
+        return array(0)
+
+    def grants(fence):
+        return array(1, fence, 10000000, "")
+
+    return [{"treatments": {"queue": grants(10)}, "busy": True},
+            {"treatments": {"queue": grants(5), "raise": Made(lose)},
+             "busy": True},
+            {"treatments": {"queue": Made(refuse)}, "busy": True}]
+
+
 def waiting():
     yield Case("a message that is right",
                ["acquire", "-w", "10s", "-t", "3s", KEY],
@@ -463,6 +489,9 @@ def waiting():
     for name, text in MESSAGES.items():
         yield Case("waiting, a message: " + name, WAITING,
                    [{"treatments": {}, "busy": True, "hears": [text]}], 75)
+    yield Case("a vote by a message while fences are raised",
+               ["acquire", "-w", "1s", "-t", "3s", KEY], told_while_raised(),
+               (69, 75), lines=9)
     for stage in ("subscribe", "listening", "queue"):
         for name, treat, status in at(stage,
                                       GRANTS if stage == "queue" else ()):
