@@ -312,6 +312,20 @@ unanswered() {
 	no_trace
 }
 
+@test "a KEY that was lost while others wait is known from then on only, who is told of it too" {
+	local began
+	one_server
+	take
+	line_up a
+	line_up b
+	began=$(rcli 0 HGET "$(record)" began)
+	rcli 0 DEL "$KEY"
+	kill -TERM "$(pid b)" # its place is given up, and a is told
+	finish b
+	all_end_well a
+	(($(rcli 0 HGET "$(record)" began) > began))
+}
+
 @test "a waiter that a signal ends dies of it and leaves nothing" {
 	local signal
 	take

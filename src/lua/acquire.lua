@@ -14,15 +14,14 @@ local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = descri
 local own = place_of(token, hold)
 local line = kind == 'none' and waits or queue
 
--- For how long this server has known KEY without a gap (ms), and who held it last. A record that is
--- missing begins now; so does one that has not seen its holder go: KEY was evicted or deleted.
+-- For how long this server has known KEY without a gap (ms), and who held it last; the record of
+-- one that only waits does not begin.
 local function remember()
+  note_loss()
   local began, last = tonumber(call('hget', record, 'began')), call('hget', record, 'last')
-  local ends = kind_of_key() == 'none' and tonumber(call('hget', record, 'until')) or 0
-  if kind ~= 'none' and (not began or ends > now + 100) then
-    began, last = now, nil
+  if kind ~= 'none' and not began then
+    began = now
     call('hset', record, 'began', format('%.0f', now))
-    try('hdel', record, 'last', 'until')
     try('pexpire', record, math.max(call('pttl', key), 0) + afterlife)
   end
   return math.max(math.min(now - (began or now), 2^53), 0), last or ''

@@ -70,6 +70,15 @@ local function forget_holders()
   end
 end
 
+-- A record that has not seen its holder go begins anew: KEY was evicted or deleted.
+local function note_loss()
+  local ends = kind_of_key() == 'none' and tonumber(call('hget', record, 'until')) or 0
+  if ends > now + 100 then
+    call('hset', record, 'began', format('%.0f', now))
+    try('hdel', record, 'last', 'until')
+  end
+end
+
 -- The record first and KEY last: a refusal on the way leaves nothing held.
 local function grant(who, wish, lease)
   local again = holds(who) > 0
@@ -201,6 +210,7 @@ local function settle(caller)
     return
   end
   drop_expired()
+  note_loss()
   for _ = 1, most do
     local head, came = unpack(call('zrange', queue, 0, 0, 'withscores'))
     local wish = head and read_wish(head)
