@@ -51,6 +51,8 @@ void trust_hear(struct lock *lock, size_t i, int64_t age, const char *last)
 		told->began = now - clamp(age, AGE_LONGEST);
 	if (told->began - before > now - told->asked) /* another record */
 		told->last[0] = told->holder[0] = '\0';
+	if (last != NULL && last[0] == '\0') /* it knows of nobody any more */
+		told->holder[0] = '\0';
 	if (last != NULL)
 		strlcpy(told->last, last, sizeof(told->last));
 	told->heard = true;
@@ -155,13 +157,20 @@ static bool has_been_up(const struct lock *lock, size_t i)
 	       (identity->known && uptime(lock, i) >= HOUR);
 }
 
+/* Older than any lease that we may not have heard of yet. */
+static bool is_surely_old(const struct lock *lock, size_t i)
+{
+	return clock_ms() - lock->told[i].began >=
+	       larger(trust_longest(lock), lock->quarantine);
+}
+
 static size_t count_firm(const struct lock *lock, bool with_records)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		count += lock->vote[i] == VOTE_YES && has_been_up(lock, i) &&
-			 (!with_records || is_old(lock, i));
+			 (!with_records || is_surely_old(lock, i));
 	return count;
 }
 

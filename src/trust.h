@@ -41,6 +41,8 @@
  * once. This looks the same until the last server has answered. So the others
  * are given as long again as the quorum took, and a dead minority is hardly
  * felt.
+ * That goes on until the records are older than the quarantine: somebody of whom
+ * we have not heard may have a longer ttl than ours.
  *
  * Every time is taken so that an error makes a record younger, and a holder
  * older. Three things cannot be known: that all servers that knew the holder

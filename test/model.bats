@@ -46,6 +46,22 @@ finds() {
 	finds refuted no-quarantine
 }
 
+@test "servers that forget have no vote: one of three within a lease, or all for the longest ttl" {
+	finds holds forget apart longest
+}
+
+@test "a quarantine that is shorter than a ttl lets two hold it, unless who refuses is learned from" {
+	finds refuted too-short no-learning
+}
+
+@test "a quorum that does not hear the others lets two hold it, where one was restarted or emptied" {
+	finds refuted no-hearing hear-near sure-early
+}
+
+@test "a server that has lost its record, and votes, lets two hold it" {
+	finds refuted no-record
+}
+
 @test "fences that are not raised on a quorum repeat" {
 	finds refuted no-raise
 }

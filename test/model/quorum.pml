@@ -6,9 +6,15 @@
  * they say; with BREAK an operator takes locks away, and there is no time; with
  * AT_ONCE that, and putting back, is one step on all servers; with ONCE no
  * client comes again, with LOST what nobody waits for never arrives.
+ * With FORGET servers restart empty or are emptied while they run, one of three
+ * within the longest lease, of LONG, which client 0 asks for; with ANY, restart
+ * only, all and at any time, but none has a vote for QUARANTINE. With AGAIN it is
+ * once, while client 0 holds; client 1 begins after that, and comes again. KEY is
+ * known everywhere at first, but with NEW_KEY.
  * One rule is left out by RAISE_ANYWHERE, NO_RAISE, NO_QUARANTINE, NO_DRIFT,
  * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, EXTEND_TAKES, HEAL_ALONE,
- * LATE_REPLY, KEPT_ALIVE, MAJORITY; with OVERLAP the search goes on to two
+ * LATE_REPLY, KEPT_ALIVE, MAJORITY, NO_LEARNING, NO_HEARING, HEAR_NEAR, NO_RECORD,
+ * BLIND_TO_HOLDERS; with OVERLAP the search goes on to two
  * holders at once. IN_ORDER keeps the servers and clients where they are, for a
  * trail that is easier to read.
  */
@@ -39,10 +45,30 @@
 #define QUORUM (M * PERMITS / (PERMITS + 1) + 1)
 #endif
 
-#ifdef NO_DRIFT
-#define VALID TTL
+#ifdef FORGET
+#ifndef LONG
+#define LONG (TTL + 1)	/* also how long uptimes and ages are told apart */
+#endif
+#ifndef QUARANTINE
+#define QUARANTINE TTL
+#endif
+#ifndef APART
+#define APART 0		/* how much older a record must be to show a loss */
+#endif
+#ifndef SURE
+#define SURE LONG	/* the age of records beside which nobody need be heard */
+#endif
+#define TTL_OF(c) ((c) == 0 -> LONG : TTL)
+#define TTL_OF_TOKEN(t) TTL_OF((t) / NAMES)
 #else
-#define VALID (TTL - DRIFT)
+#define TTL_OF(c) TTL
+#define TTL_OF_TOKEN(t) TTL
+#endif
+
+#ifdef NO_DRIFT
+#define VALID(c) TTL_OF(c)
+#else
+#define VALID(c) (TTL_OF(c) - DRIFT)
 #endif
 
 #define IDLE 0		/* what a client does */
@@ -60,6 +86,7 @@ byte round[CLIENTS];	/* what its present round will be worth */
 #define ASKED 1
 #define YES 2
 #define GONE 3		/* an extension's: nobody has it */
+#define HELD 4		/* with FORGET, an acquire's: another has it */
 byte slot[M * CLIENTS];
 
 #define ACQUIRE 1	/* requests under way that nobody waits for */
@@ -80,6 +107,17 @@ byte late[M * TOKENS];
 #endif
 byte left[M * TOKENS];	/* each lease, by the server's clock; 0: none */
 
+#ifdef FORGET
+byte up[M];		/* since its start, up to LONG */
+byte record[M];		/* since it began, and 1, up to LONG + 1; 0: none */
+byte since[M];		/* the same of its holder */
+byte last[M];		/* who had it last, as the record knows: a token + 1 */
+byte calm;		/* until the next one may forget */
+byte told[M * CLIENTS];	/* record, as an answer has told it */
+byte held[M * CLIENTS];	/* since, as a refusal has */
+bool knew[M * CLIENTS];	/* whether it knows of the other client's lease */
+byte learned[CLIENTS];	/* the longest ttl that a refusal has told */
+#endif
 #ifdef RESTART
 byte young[M];		/* time until it has a vote */
 #endif
@@ -108,12 +146,43 @@ hidden byte each, result, token, most;
 #define IS_FREE(s, t) (left[AT(s, t)] == 0)
 #define IS_QUIET(s, t) (late[AT(s, t)] == 0)
 
-#if defined(RESTART) && !defined(NO_QUARANTINE)
-#define HAS_VOTE(s) (young[s] == 0)
+#ifdef FORGET	/* as src/trust.c has it */
+#define LARGER(a, b) ((a) > (b) -> (a) : (b))
+#define LONGEST(c) LARGER(TTL_OF(c), learned[c])
+#define IS_OLD(s, c) (told[OF(s, c)] > LONGEST(c))
+#ifdef BLIND_TO_HOLDERS
+#define KNOWS_HOLDER(k, s, c) false
 #else
-#define HAS_VOTE(s) true
+#define KNOWS_HOLDER(k, s, c) (held[OF(k, c)] >= told[OF(s, c)] && !knew[OF(s, c)])
 #endif
-#define VOTED(s, c) (slot[OF(s, c)] == YES && HAS_VOTE(s))
+#define KNOWS_MORE(k, s, c) ((k) != (s) && \
+	(told[OF(k, c)] > told[OF(s, c)] + APART || KNOWS_HOLDER(k, s, c)))
+#if defined(NO_RECORD) || defined(ANY)
+#define HAS_RECORD(s, c) true
+#else
+#define HAS_RECORD(s, c) (IS_OLD(s, c) || !KNOWS_MORE(0, s, c) && \
+	!KNOWS_MORE(1, s, c) && !KNOWS_MORE(2, s, c))
+#endif
+#define HAS_VOTE(s, c) (up[s] >= LARGER(QUARANTINE, learned[c]) && HAS_RECORD(s, c))
+#elif defined(RESTART) && !defined(NO_QUARANTINE)
+#define HAS_VOTE(s, c) (young[s] == 0)
+#else
+#define HAS_VOTE(s, c) true
+#endif
+#define VOTED(s, c) (slot[OF(s, c)] == YES && HAS_VOTE(s, c))
+
+/* Whether the others need not be heard, or have been. */
+#if !defined(FORGET) || defined(NO_HEARING) || defined(ANY)
+#define IS_HEARD(c) true
+#else
+#ifdef HEAR_NEAR	/* a young record is no reason to wait for those that are far */
+#define IS_FIRM(s, c) (VOTED(s, c) && up[s] >= LONG)
+#else
+#define IS_FIRM(s, c) (VOTED(s, c) && up[s] >= LONG && IS_OLD(s, c) && told[OF(s, c)] > SURE)
+#endif
+#define HAS_ANSWERED(s, c) (slot[OF(s, c)] != ASKED)
+#define IS_HEARD(c) (COUNT(IS_FIRM, c) >= QUORUM || ALL(HAS_ANSWERED, c))
+#endif
 #define KEPT(s, c) (slot[OF(s, c)] == YES)
 #define IS_NOT_GONE(s, c) (slot[OF(s, c)] != GONE)
 
@@ -141,7 +210,7 @@ inline check_exclusion() {
 
 /* Nothing takes a lock away from one who believes in it. */
 inline check_ownership() {
-#if !defined(RESTART) && !defined(BREAK) && !defined(OVERLAP)
+#if !defined(RESTART) && !defined(FORGET) && !defined(BREAK) && !defined(OVERLAP)
 	for (each : 0 .. CLIENTS - 1) {
 		assert(!(phase[each] >= HOLD && valid[each] > 0) ||
 		       COUNT(HAS_LEFT, TOKEN(each)) >= QUORUM)
@@ -205,6 +274,11 @@ c_code {
 #ifdef RESTART
 		h = mix(h, now.young[s]);
 #endif
+#ifdef FORGET
+		h = mix(h, now.up[s] | now.record[s] << 8 | now.since[s] << 16 | now.last[s] << 24);
+		for (k = 0; k < CLIENTS; k++)
+			h = mix(h, now.told[OF(s, k)] | now.held[OF(s, k)] << 8 | now.knew[OF(s, k)] << 16);
+#endif
 		return h;
 	}
 
@@ -262,6 +336,17 @@ c_code {
 #ifdef RESTART
 		SWAP(now.young, a, b);
 #endif
+#ifdef FORGET
+		SWAP(now.up, a, b);
+		SWAP(now.record, a, b);
+		SWAP(now.since, a, b);
+		SWAP(now.last, a, b);
+		for (k = 0; k < CLIENTS; k++) {
+			SWAP(now.told, OF(a, k), OF(b, k));
+			SWAP(now.held, OF(a, k), OF(b, k));
+			SWAP(now.knew, OF(a, k), OF(b, k));
+		}
+#endif
 	}
 
 	static void order_clients(int a, int b)
@@ -306,11 +391,30 @@ c_code {
 						now.late[AT(s, k)] &= WITHOUT_OWNER;
 	}
 
+#ifdef FORGET
+	static void end_leases(void)
+	{
+		int s, k, any;
+
+		for (s = 0; s < M; s++) {
+			for (k = 0, any = 0; k < TOKENS; k++)
+				any |= now.left[AT(s, k)];
+			if (!any)
+				now.since[s] = 0;
+		}
+	}
+#endif
+
 	static void canonical(void)
 	{
 		forget();
+#ifdef FORGET
+		end_leases();
+#endif
 #ifndef IN_ORDER
+#ifndef FORGET		/* their ttls differ */
 		order_clients(0, 1);
+#endif
 #if CLIENTS > 2
 		order_clients(1, 2);
 		order_clients(0, 1);
@@ -376,6 +480,9 @@ inline release_all(s) {
 
 /* A token that has it is told so again. result: it is granted. */
 inline acquire(s, t, kept) {
+#if defined(FORGET) && !defined(ANY)
+	record[s] = (record[s] > 0 -> record[s] : 1);
+#endif
 	count_holders(s);
 	result = (HAS_LEFT(s, t) || result < PERMITS);
 	if
@@ -387,7 +494,11 @@ inline acquire(s, t, kept) {
 		:: else
 		fi;
 #endif
-		left[AT(s, t)] = TTL
+#if defined(FORGET) && !defined(ANY)
+		since[s] = (HAS_LEFT(s, t) -> since[s] : 1);
+		last[s] = t + 1;
+#endif
+		left[AT(s, t)] = TTL_OF_TOKEN(t)
 	:: else
 	fi
 }
@@ -431,7 +542,7 @@ inline ask_all(c) {
 		slot[OF(each, c)] = ASKED
 #endif
 	}
-	round[c] = VALID;
+	round[c] = VALID(c);
 #ifdef BREAK
 	seen[c] = top
 #endif
@@ -453,9 +564,23 @@ inline begin(c, which) {
 	done()
 }
 
+/* What was told in this wait. */
+inline forget_told(c) {
+#ifdef FORGET
+	for (each : 0 .. M - 1) {
+		told[OF(each, c)] = 0;
+		held[OF(each, c)] = 0;
+		knew[OF(each, c)] = false;
+		slot[OF(each, c)] = (slot[OF(each, c)] == HELD -> NONE : slot[OF(each, c)])
+	}
+	learned[c] = 0
+#endif
+	skip
+}
+
 inline take(c) {
 #ifdef FROM_REPLY
-	valid[c] = VALID;
+	valid[c] = VALID(c);
 #else
 	valid[c] = round[c];
 #endif
@@ -478,6 +603,7 @@ inline take(c) {
 		fi
 	}
 	phase[c] = HOLD;
+	forget_told(c);
 	check_exclusion();
 	check_ownership();
 	done()
@@ -528,13 +654,16 @@ inline let_go(c) {
 		vote[OF(each, c)] = 0
 #endif
 	}
-#ifdef ONCE
+#ifdef AGAIN
+	phase[c] = (c == 0 -> DONE : IDLE);
+#elif defined(ONCE)
 	phase[c] = DONE;
 #else
 	phase[c] = IDLE;
 #endif
 	valid[c] = 0;
 	round[c] = 0;
+	forget_told(c);
 #ifdef BREAK
 	seen[c] = 0;
 #endif
@@ -566,18 +695,25 @@ inline put_back(s, c) {
 #define MAY_HEAL(c) (phase[c] == HOLD)
 #endif
 
+#ifdef AGAIN
+#define MAY_BEGIN(c) ((c) == 0 || calm > 0)
+#else
+#define MAY_BEGIN(c) true
+#endif
+
 proctype client(byte c)
 {
 	do
 #ifdef ONE_TOKEN
 	:: d_step { phase[c] == IDLE -> begin(c, 0) }
 #else
-	:: d_step { phase[c] == IDLE && ALL(IS_FREE, c * NAMES) -> begin(c, 0) }
+	:: d_step { phase[c] == IDLE && MAY_BEGIN(c) && ALL(IS_FREE, c * NAMES) -> begin(c, 0) }
 #if NAMES > 1
 	:: d_step { phase[c] == IDLE && ALL(IS_FREE, c * NAMES + 1) -> begin(c, 1) }
 #endif
 #endif
-	:: d_step { phase[c] == ASK && COUNT(VOTED, c) >= QUORUM && IN_TIME(c) -> lift(c) }
+	:: d_step { phase[c] == ASK && COUNT(VOTED, c) >= QUORUM && IS_HEARD(c) && IN_TIME(c) ->
+		lift(c) }
 #ifdef FENCE
 	:: d_step { phase[c] == LIFT && COUNT(VOTED, c) >= QUORUM && IN_TIME(c) -> take(c) }
 #endif
@@ -614,7 +750,7 @@ inline extend(s, t) {
 #else
 	count_holders(s);
 	if
-	:: HAS_LEFT(s, t) -> left[AT(s, t)] = TTL; result = YES
+	:: HAS_LEFT(s, t) -> left[AT(s, t)] = TTL_OF_TOKEN(t); result = YES
 #ifdef EXTEND_TAKES
 	:: !HAS_LEFT(s, t) && result == 0 -> acquire(s, t, AGREED(t)); result = YES
 #endif
@@ -652,16 +788,41 @@ inline raise(s, t) {
 #define MAY_GRANT(s) true
 #endif
 
+/* Beside an answer: what src/lua/acquire.lua tells of KEY. */
+inline tell(s, c) {
+#if defined(FORGET) && !defined(ANY)
+	told[OF(s, c)] = record[s];
+	held[OF(s, c)] = (result -> 0 : since[s]);
+#ifndef NO_LEARNING
+	learned[c] = (result -> learned[c] : LARGER(learned[c], TTL_OF(1 - (c))));
+#endif
+#endif
+	skip
+}
+
+inline know(s, c) {
+#if defined(FORGET) && !defined(ANY)
+	knew[OF(s, c)] = (last[s] == (1 - (c)) * NAMES + 1)
+#endif
+	skip
+}
+
 /* The request of a client that still waits for the answer. */
 inline answer(s, c) {
 	token = TOKEN(c);
 	if
 	:: phase[c] == ASK ->
+		know(s, c);
 		acquire(s, token, 0);
 #ifdef FENCE
 		vote[OF(s, c)] = (result -> fence[s] : 0);
 #endif
+		tell(s, c);
+#if defined(FORGET) && !defined(ANY)
+		result = (result -> YES : HELD)
+#else
 		result = (result -> YES : NONE)
+#endif
 	:: phase[c] == LIFT -> raise(s, token)
 	:: else -> extend(s, token)
 	fi;
@@ -729,8 +890,29 @@ inline received(s, t, what) {
 #endif
 #ifdef FENCE
 #define HAS_SOMETHING(s) (fence[s] > 0 || HOLDS_ANY(s))
+#elif defined(FORGET) && !defined(ANY)
+#define HAS_SOMETHING(s) (record[s] > 0)
 #else
 #define HAS_SOMETHING(s) HOLDS_ANY(s)
+#endif
+
+#ifdef FORGET
+inline lose_all(s) {
+	release_all(s);
+	record[s] = 0;
+	since[s] = 0;
+	last[s] = 0
+}
+
+#define NEVER 255
+#ifdef AGAIN
+#define CALM NEVER
+#define MAY_FORGET(s) (calm == 0 && HAS_SOMETHING(s) && phase[0] == HOLD)
+#else
+#define MAY_FORGET(s) (calm == 0 && HAS_SOMETHING(s))
+#define CALM LONG
+#endif
+#define OLDER(x) x = ((x) > 0 && (x) <= LONG -> (x) + 1 : (x))
 #endif
 
 proctype server(byte s)
@@ -769,6 +951,14 @@ proctype server(byte s)
 		done() }
 	:: d_step { young[s] > 0 && young[s] <= DRIFT -> young[s] = 0; done() }
 #endif
+#ifdef FORGET
+#ifdef ANY
+	:: d_step { HAS_SOMETHING(s) -> up[s] = 0; lose_all(s); done() }
+#else
+	:: d_step { MAY_FORGET(s) -> up[s] = 0; calm = CALM; lose_all(s); done() }
+	:: d_step { MAY_FORGET(s) -> calm = CALM; lose_all(s); done() }
+#endif
+#endif
 	od
 }
 
@@ -792,6 +982,18 @@ proctype clock()
 			MINUS_ONE(young[each])
 		}
 #endif
+#ifdef FORGET
+		for (each : 0 .. M - 1) {
+			up[each] = (up[each] < LONG -> up[each] + 1 : LONG);
+			OLDER(record[each]);
+			OLDER(since[each])
+		}
+		for (each : 0 .. M * CLIENTS - 1) {
+			OLDER(told[each]);
+			OLDER(held[each])
+		}
+		calm = (calm > 0 && calm < NEVER -> calm - 1 : calm);
+#endif
 #ifdef FENCE
 		MINUS_ONE(age);
 		base = (age == 0 -> top : base);
@@ -813,6 +1015,12 @@ proctype operator()
 
 init {
 	atomic {
+#ifdef FORGET
+		up[0] = LONG; up[1] = LONG; up[2] = LONG;
+#if !defined(NEW_KEY) && !defined(ANY)
+		record[0] = LONG + 1; record[1] = LONG + 1; record[2] = LONG + 1;
+#endif
+#endif
 		run server(0); run server(1); run server(2);
 		run client(0); run client(1);
 #if CLIENTS > 2
