@@ -5,6 +5,7 @@
 
 #include "heap.h"
 #include "log.h"
+#include "signals.h"
 
 void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 		 int64_t timeout, bool need_identity)
@@ -186,7 +187,7 @@ static bool step(struct round *round, struct deadline until)
 	}
 	if (quorum->mailbox != NULL)
 		mailbox_pump(quorum->mailbox, polled + at_mailbox);
-	return polled[0].revents != 0;
+	return polled[0].revents != 0 && signals_have_come(quorum->interrupt);
 }
 
 enum gathered quorum_gather(struct quorum *quorum, struct deadline until,

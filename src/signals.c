@@ -1,6 +1,7 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Those that by default do not end a process, and those that cannot be blocked. */
-static const int harmless[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP, SIGTTIN,
-			       SIGTTOU, SIGURG,   SIGKILL, SIGSTOP};
+/* Those that by default do not end a process, those that cannot be blocked, and
+ * those that signals_init ignores. */
+static const int harmless[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP,
+			       SIGTTIN, SIGTTOU,  SIGURG,  SIGKILL,
+			       SIGSTOP, SIGPIPE,  SIGXFSZ};
 static const int others[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
 
 static sigset_t inherited_mask;
@@ -32,19 +35,12 @@ void signals_init(void)
 	sigaction(SIGCHLD, &action, &inherited_child);
 }
 
-/* Blocks and watches these, but for those that we were told to ignore. */
+/* Blocks and watches these. */
 static int watch(const sigset_t *numbers)
 {
 	int fd;
 
-	for (int number = 1; number < NSIG; number++) {
-		struct sigaction current;
-
-		if (sigismember(numbers, number) == 1 &&
-		    sigaction(number, NULL, &current) == 0 &&
-		    current.sa_handler != SIG_IGN)
-			sigaddset(&watched, number);
-	}
+	sigorset(&watched, &watched, numbers);
 	sigprocmask(SIG_BLOCK, &watched, NULL);
 	fd = signalfd(descriptor, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd >= 0)
@@ -80,12 +76,24 @@ int signals_open_all(void)
 	return watch(&set);
 }
 
+/* Linux keeps a blocked signal even if it is to be ignored. */
+static bool is_ignored(int number)
+{
+	struct sigaction current;
+
+	return sigaction(number, NULL, &current) == 0 &&
+	       current.sa_handler == SIG_IGN;
+}
+
 int signals_next(void)
 {
 	struct signalfd_siginfo info;
 
-	if (read(descriptor, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return 0;
+	do
+		if (read(descriptor, &info, sizeof(info)) !=
+		    (ssize_t)sizeof(info))
+			return 0;
+	while (is_ignored((int)info.ssi_signo));
 	return (int)info.ssi_signo;
 }
 
@@ -120,6 +128,21 @@ uint64_t signals_take(uint64_t which)
 	while ((number = sigtimedwait(&set, NULL, &at_once)) > 0)
 		taken |= bit_of(number);
 	return taken;
+}
+
+bool signals_have_come(int fd)
+{
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+	uint64_t ignored = 0;
+
+	if (fd != descriptor)
+		return true;
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&watched, number) == 1 && is_ignored(number))
+			ignored |= bit_of(number);
+	if (ignored != 0)
+		signals_take(ignored);
+	return poll(&polled, 1, 0) > 0;
 }
 
 void signals_stop(int number)

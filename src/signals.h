@@ -7,7 +7,7 @@
  * are all signals that would end us, whatever they are for, as any of them
  * would leave the lock behind. A fault of our own still ends us, as the kernel
  * lets nobody block that. What the parent had set to be ignored (nohup) stays
- * so.
+ * so; that is looked at when a signal comes, as most starts see none.
  *
  * This is the only module that touches masks and dispositions. They are
  * process-wide.
@@ -16,6 +16,7 @@
 #define SIGNALS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct signals_mask {
@@ -34,6 +35,10 @@ int signals_open(void);
 /* From now on the descriptor also tells of CHLD, WINCH, CONT and TSTP, and all
  * children are ours to reap. */
 int signals_open_all(void);
+
+/* For any descriptor that is readable: false if it is this one, and only signals
+ * have come that are to be ignored. They are taken. */
+bool signals_have_come(int fd);
 
 /* Takes the next one; 0 if nothing is pending. */
 int signals_next(void);

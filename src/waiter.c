@@ -6,6 +6,7 @@
 #include "duration.h"
 #include "log.h"
 #include "queue.h"
+#include "signals.h"
 #include "title.h"
 #include "trust.h"
 
@@ -99,7 +100,8 @@ static bool pause_for(int64_t ms, const struct wait *wait, int interrupt)
 	struct deadline until = deadline_earlier(deadline_in(ms), wait->limit);
 
 	while (!deadline_passed(until))
-		if (deadline_poll(&polled, 1, until) > 0)
+		if (deadline_poll(&polled, 1, until) > 0 &&
+		    signals_have_come(interrupt))
 			return false;
 	return true;
 }

@@ -293,6 +293,25 @@ signal_state() {
 	expect 3
 }
 
+@test "what the parent ignores neither ends a wait nor is handed on to COMMAND" {
+	spawn first "$REDLOCK" run "$KEY" sh -c "touch $TMP/on; until [ -e $TMP/stop ]; do sleep 0.02; done"
+	wait_until '[[ -e $TMP/on ]]'
+	spawn second env --ignore-signal=HUP,RTMIN+3,TSTP "$REDLOCK" run "$KEY" \
+		perl -e '$SIG{HUP} = $SIG{NUM37} = sub { exit 9 }; open F, ">", shift; select undef, undef, undef, 0.02 until -e $ARGV[0]; exit 3' "$TMP/second" "$TMP/end"
+	wait_until 'queued 1'
+	kill -HUP "$(pid second)"
+	kill -RTMIN+3 "$(pid second)"
+	kill -TSTP "$(pid second)"
+	touch "$TMP/stop"
+	finish first
+	wait_until '[[ -e $TMP/second ]]'
+	kill -HUP "$(pid second)"
+	kill -RTMIN+3 "$(pid second)"
+	touch "$TMP/end"
+	finish second
+	expect 3
+}
+
 @test "away from a terminal's foreground COMMAND has a process group of its own, that it does not lead" {
 	spawn holder "$REDLOCK" run "$KEY" sh -c "sleep 300 & echo \$!; wait"
 	wait_until '[[ -s $TMP/holder.out ]]'
