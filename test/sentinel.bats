@@ -87,7 +87,8 @@ leaves_none() {
 	server_launch 2
 	server_ready 2
 	sentinels server_kill 0 1
-	locks 1 --quarantine 0
+	# a KEY that nobody knows: the server that was restarted has forgotten the other
+	KEY=$KEY.new locks 1 --quarantine 0
 	server_kill 2
 	redlock acquire -n --quarantine 0 "$KEY"
 	expect 69 '' "redlock: $KEY: no quorum: .*: redis\\+sentinel://.*; $(server_url 2): Connection refused.*"
