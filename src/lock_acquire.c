@@ -14,7 +14,8 @@ static void on_acquire(void *context, size_t i, const struct reply *reply)
 
 /* Until when those that have not answered may teach us something: as long again
  * as the quorum took, if not all of the round is due to them. */
-static struct deadline patience(const struct lock *lock, struct deadline until)
+static struct deadline end_of_hearing(const struct lock *lock,
+				      struct deadline until)
 {
 	int64_t took = clock_ms() - lock->quorum->asked_at;
 
@@ -35,8 +36,8 @@ static enum gathered hear(struct hearing *hearing, struct deadline until)
 		gathered = quorum_gather(quorum, until, &votes);
 		if (gathered != GATHER_CERTAIN || ballot_is_heard(hearing))
 			break;
-		gathered = quorum_gather(quorum, patience(hearing->lock, until),
-					 &others);
+		gathered = quorum_gather(
+			quorum, end_of_hearing(hearing->lock, until), &others);
 	} while (gathered == GATHER_CERTAIN && !ballot_decided(hearing));
 	return gathered;
 }
