@@ -391,9 +391,9 @@ waits() {
 	sentinels_start 1 --appendonly yes
 	waits 30000
 	redlock doctor
-	[[ $status == 0 && $output =~ $says' 30s for a master that is down, and a run with a ttl of 30s does not: set down-after-milliseconds to 12000 at most, or use -t 66s' ]]
+	[[ $status == 0 && $output =~ $says' 30s for a silent master, too long for a run with a ttl of 30s: set down-after-milliseconds to 12000 at most, or use -t 66s' ]]
 	redlock doctor -t 5s
-	[[ $status == 0 && $output =~ $says' 30s for a master that is down, and a run with a ttl of 5s does not: use -t 66s' ]]
+	[[ $status == 0 && $output =~ $says' 30s for a silent master, too long for a run with a ttl of 5s: use -t 66s' ]]
 	redlock doctor -q -t 66s
 	[[ $status == 0 && $output != *Sentinels* ]]
 	waits 12000
