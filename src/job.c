@@ -13,6 +13,7 @@
 #include "title.h"
 
 #define BYSTANDER "lease-bystander"
+#define BIT(number) ((uint64_t)1 << ((number)-1))
 #define PATIENCE 1000 /* ms, for its answer: it may have been stopped */
 
 /* --- the bystander ------------------------------------------------------ */
@@ -97,14 +98,17 @@ uint64_t job_look(struct job *job)
 
 bool job_has_got(struct job *job, int number)
 {
-	uint64_t bit = (uint64_t)1 << (number - 1), signs = bit;
+	uint64_t bit = BIT(number), signs = bit;
 	bool result;
 
 	if (!job_has_terminal(job))
 		return false;
-	/* SIGCONT takes back a SIGTSTP that is pending */
+	/* SIGCONT takes back a signal to stop that is pending, and is taken back
+	 * by one */
 	if (number == SIGTSTP)
-		signs |= (uint64_t)1 << (SIGCONT - 1);
+		signs |= BIT(SIGCONT);
+	else if (number == SIGCONT)
+		signs |= BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU);
 	result = (job_look(job) & signs) != 0;
 	job->shared &= ~bit;
 	return result;

@@ -81,6 +81,10 @@ unit() {
 	unit hint
 }
 
+@test "a signal to a whole job is told from one to redlock, also if another took it back" {
+	unit job
+}
+
 @test "every unit test of test/unit has been run here" {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do
