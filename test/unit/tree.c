@@ -43,15 +43,17 @@ static pid_t start_in(pid_t group, const char *name, const char *held)
 	if (held == NULL)
 		CHECK(read(ends[0], &byte, 1) == 1, "not started");
 	else
-		for (char path[64], seen[16] = "";
-		     strcmp(seen, "sleep\n") != 0;) {
+		/* its name changes before its environment */
+		for (char path[64], seen[16] = ""; strcmp(seen, "A=1") != 0;) {
 			FILE *file;
 
-			snprintf(path, sizeof(path), "/proc/%ld/comm",
+			snprintf(path, sizeof(path), "/proc/%ld/environ",
 				 (long)pid);
 			file = fopen(path, "re");
-			if (file == NULL || !fgets(seen, sizeof(seen), file))
+			if (file == NULL)
 				break;
+			if (fgets(seen, 4 + 1, file) == NULL)
+				seen[0] = '\0';
 			fclose(file);
 		}
 	close(ends[0]);
