@@ -52,8 +52,9 @@ struct start {
 
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 
-/* In that process, which has our memory until exec. A signal that ends it before
- * that has ended COMMAND. */
+/* In that process, which has our memory until exec. Only SIGKILL can end it before
+ * signals_reset: by the guard, as the lease is over, so that is the cause until it
+ * is another. A signal that ends it after that has ended COMMAND. */
 static int become(void *argument)
 {
 	struct start *start = argument;
@@ -68,10 +69,9 @@ static int become(void *argument)
 		start->cause = errno;
 		return 127;
 	}
-	if (deadline_passed(start->latest)) {
-		start->cause = ETIME;
+	if (deadline_passed(start->latest))
 		return 127;
-	}
+	start->cause = 0;
 	signals_reset();
 	execvp(start->command[0], start->command);
 	start->cause = errno;
@@ -161,7 +161,7 @@ static void start_process(struct child *child, struct start *start)
 int child_start(struct child *child, char *const command[], struct job *job,
 		const struct guard *guard, struct deadline latest)
 {
-	struct start start = {child, command, job, guard, latest, 0, 0};
+	struct start start = {child, command, job, guard, latest, 0, ETIME};
 	struct signals_mask before;
 
 	*child = (struct child){.exit = -1};
