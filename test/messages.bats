@@ -341,6 +341,7 @@ forge() {
 
 @test "a message that comes when half of its lease is over is confirmed by a round" {
 	late_grant a -v -t 6s
+	asked=$(now_ms) # by now it has been granted
 	wait_until '(($(now_ms) - asked > 1600))'
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"confirmed by a round"* ]]'
@@ -354,6 +355,7 @@ forge() {
 
 @test "a late message is not believed where KEY has passed to another by the time of the round" {
 	late_grant a -v -t 6s -k 100ms --timeout 2500ms
+	asked=$(now_ms)
 	wait_until '(($(now_ms) - asked > 1800))'
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"confirmed by a round"* ]]'
