@@ -926,7 +926,7 @@ bounded() {
 	local i
 	servers_start 1
 	take
-	for i in {1..130}; do wait_turn "r$i" -s; done
+	for i in {1..130}; do wait_turn "r$i" -s -t 60s --timeout 9s; done # they are many
 	wait_until 'queued 130'
 	give_back
 	for i in {1..130}; do finish "r$i" && expect 0; done
