@@ -143,8 +143,10 @@ void server_blame_silence(struct server *server, int64_t waited_ms)
 	};
 	char text[DURATION_TEXT];
 
-	if (server->again.at != deadline_never().at)
-		return; /* it has said why */
+	/* it has said why, whether it is to be asked again or has been */
+	if (server->again.at != deadline_never().at ||
+	    (server->why_spoken && server->why[0] != '\0'))
+		return;
 	if (server->discovery != NULL && server->discovery->seeking) {
 		blame_discovery(server);
 		return;
