@@ -924,6 +924,8 @@ bounded() {
 
 @test "a long line of readers is let in, a part of them with each request" {
 	local i
+	# what is shown is the scripts' work; 130 holders at once are to renew a first lease of 3 s
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "130 of them take longer than that to start"
 	servers_start 1
 	take
 	for i in {1..130}; do wait_turn "r$i" -s -t 60s --timeout 9s; done # they are many
