@@ -39,7 +39,8 @@
 void logins_spare(struct settings *settings, const char *where);
 
 /* Whether servers, a list with commas, has TLS servers and none without, except
- * for sockets, which nobody can listen to. What is no URL does not count. */
+ * for sockets, which nobody can listen to. A text that is no URL does not
+ * count. */
 bool logins_are_only_tls(const char *servers);
 
 /* The first line of a file, which others may read but not write; NULL with
