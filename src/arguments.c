@@ -75,6 +75,20 @@ static int refuse_long(struct reader *reader, char *argument)
 	return refuse(reader, text, argument);
 }
 
+/* An option that this command does not take. */
+static int refuse_other(struct reader *reader, const struct option *option,
+			char *argument)
+{
+	argument[strcspn(argument, "=")] = '\0';
+	if (strcmp(argument + 2, option->other) == 0)
+		return refuse(reader,
+			      "'%s' is how long to wait for KEY, which this "
+			      "command does not do: did you mean "
+			      "--server-timeout?",
+			      argument);
+	return refuse(reader, "option '%s' is for other commands", argument);
+}
+
 /* argv[0] is a long option. How many arguments it took, or -1. */
 static int read_long(struct reader *reader, char **argv)
 {
@@ -88,9 +102,8 @@ static int read_long(struct reader *reader, char **argv)
 	if (option == NULL)
 		return refuse_long(reader, argv[0]);
 	if (!(option->commands & reader->command->id))
-		return refuse(reader, "option '%s' is for other commands",
-			      argv[0]);
-	snprintf(as_given, sizeof(as_given), "--%s", option->name);
+		return refuse_other(reader, option, argv[0]);
+	snprintf(as_given, sizeof(as_given), "--%.*s", (int)length, name);
 	if (value != NULL)
 		value++;
 	if (value != NULL && option->takes == TAKES_NOTHING)

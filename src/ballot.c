@@ -223,7 +223,7 @@ static const char *remedy(const struct lock *lock, size_t i)
 	    strcmp(server->url.name, "redis://127.0.0.1:6379") == 0)
 		return "start a server there, name one with -S, or use -S "
 		       "local: for a private one";
-	return server->why_slow ? "give it more time by --timeout"
+	return server->why_slow ? "give it more time by --server-timeout"
 				: "is it up, and is -S right?";
 }
 

@@ -21,8 +21,8 @@ int cmd_extend(struct settings *settings)
 	if (status != 0)
 		return status;
 	session.lock.as_taken = !is_ttl_named(settings);
-	result = lock_extend(&session.lock, deadline_in(settings->timeout),
-			     &error);
+	result = lock_extend(&session.lock,
+			     deadline_in(settings->server_timeout), &error);
 	if (result == LOCK_OK)
 		log_step("%s: extended, %s left", settings->key,
 			 duration_format(text, session.lock.left));

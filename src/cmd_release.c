@@ -10,8 +10,8 @@ int cmd_release(struct settings *settings)
 
 	if (status != 0)
 		return status;
-	result = lock_release(&session.lock, 0, deadline_in(settings->timeout),
-			      &error);
+	result = lock_release(&session.lock, 0,
+			      deadline_in(settings->server_timeout), &error);
 	if (result == LOCK_OK)
 		log_step("%s: released", settings->key);
 	status = cmd_report(&session, result, &error);

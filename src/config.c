@@ -30,7 +30,7 @@ struct kept {
 void config_init(struct settings *settings)
 {
 	*settings = (struct settings){
-		.timeout = UNSET,
+		.server_timeout = UNSET,
 		.ttl = UNSET,
 		.quarantine = UNSET,
 		.max_ttl = UNSET,
@@ -176,10 +176,11 @@ static void fill_defaults(struct settings *settings)
 					? least(DEFAULT_TTL, settings->max_ttl)
 					: DEFAULT_TTL;
 	/* a short lease leaves no time for two rounds of a second */
-	if (settings->timeout == UNSET)
-		settings->timeout = least(DEFAULT_TIMEOUT, settings->ttl / 6);
-	if (settings->timeout < 1)
-		settings->timeout = 1;
+	if (settings->server_timeout == UNSET)
+		settings->server_timeout =
+			least(DEFAULT_TIMEOUT, settings->ttl / 6);
+	if (settings->server_timeout < 1)
+		settings->server_timeout = 1;
 	if (settings->kill_after == UNSET)
 		settings->kill_after =
 			least(KILL_AFTER_LONGEST, settings->ttl / 6);
@@ -301,8 +302,8 @@ int config_check_room(const struct settings *settings, struct error *error)
 {
 	int64_t drift = lock_drift(settings->ttl);
 	int64_t margin = guard_margin(settings->ttl);
-	int64_t need =
-		drift + margin + settings->kill_after + 2 * settings->timeout;
+	int64_t need = drift + margin + settings->kill_after +
+		       2 * settings->server_timeout;
 	char most[DURATION_TEXT];
 
 	if (settings->ttl > need)
@@ -311,9 +312,9 @@ int config_check_room(const struct settings *settings, struct error *error)
 		  "a lease (-t) of %" PRId64 " ms leaves "
 		  "no room: it takes more than %" PRId64 " ms = %" PRId64
 		  " drift + %" PRId64 " to kill + %" PRId64 " --kill-after + "
-		  "2 x %" PRId64 " --timeout",
+		  "2 x %" PRId64 " --server-timeout",
 		  settings->ttl, need, drift, margin, settings->kill_after,
-		  settings->timeout);
+		  settings->server_timeout);
 	/* a longer one would be refused, too */
 	if (settings->ttl == settings->max_ttl)
 		error_append(error, ", and max-ttl is %s",
@@ -324,7 +325,7 @@ int config_check_room(const struct settings *settings, struct error *error)
 int64_t config_room(const struct settings *settings)
 {
 	return guard_margin(settings->ttl) + settings->kill_after +
-	       least(settings->timeout, RENEWAL_TIME);
+	       least(settings->server_timeout, RENEWAL_TIME);
 }
 
 int config_quorum(struct settings *settings, struct quorum *quorum,
@@ -338,7 +339,7 @@ int config_quorum(struct settings *settings, struct quorum *quorum,
 				  deadline_in(LOCAL_START), error) < 0)
 			return -1;
 	quorum_init(quorum, settings->servers, settings->server_count,
-		    settings->timeout, settings->quarantine > 0);
+		    settings->server_timeout, settings->quarantine > 0);
 	settings->server_count = 0;
 	return 0;
 }

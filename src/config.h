@@ -43,9 +43,9 @@ struct settings {
 	bool only_tls;     /* -S is used, and REDLOCK_SERVERS names only TLS */
 	struct url servers[SERVERS_MAX]; /* owned until config_quorum */
 	size_t server_count;
-	int64_t timeout, ttl, quarantine, kill_after; /* ms, UNSET */
-	int64_t max_ttl;                              /* ms, UNSET */
-	int64_t min_hold, max_hold;                   /* ms, 0: none */
+	int64_t server_timeout, ttl, quarantine, kill_after; /* ms, UNSET */
+	int64_t max_ttl;                                     /* ms, UNSET */
+	int64_t min_hold, max_hold;                          /* ms, 0: none */
 	struct tls_settings tls;
 	struct patience patience;
 	enum kind kind;

@@ -68,14 +68,18 @@ static int password_from_environment(struct settings *settings,
 		       : blame_variable(error, "REDLOCK_PASSWORD_FILE");
 }
 
-static int tls_from_environment(struct settings *settings, struct error *error)
+static int options_from_environment(struct settings *settings,
+				    struct error *error)
 {
 	static const struct {
 		const char *variable, *option;
 	} pairs[] = {
-		{"REDLOCK_CACERT", "cacert"}, {"REDLOCK_CRL", "crl"},
-		{"REDLOCK_CERT", "cert"},     {"REDLOCK_KEY_FILE", "key-file"},
+		{"REDLOCK_CACERT", "cacert"},
+		{"REDLOCK_CRL", "crl"},
+		{"REDLOCK_CERT", "cert"},
+		{"REDLOCK_KEY_FILE", "key-file"},
 		{"REDLOCK_SNI", "sni"},
+		{"REDLOCK_SERVER_TIMEOUT", "server-timeout"},
 	};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
@@ -123,7 +127,7 @@ static int max_ttl_from_environment(struct settings *settings,
 
 int environment_read(struct settings *settings, struct error *error)
 {
-	return tls_from_environment(settings, error) < 0 ||
+	return options_from_environment(settings, error) < 0 ||
 			       servers_from_environment(settings, error) < 0 ||
 			       max_ttl_from_environment(settings, error) < 0 ||
 			       password_from_environment(settings, error) < 0

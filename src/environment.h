@@ -1,8 +1,8 @@
 /*
  * What the environment says of the settings: REDLOCK_SERVERS,
  * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CRL,
- * REDLOCK_CERT, REDLOCK_KEY_FILE, REDLOCK_SNI and REDLOCK_MAX_TTL. logins.h
- * says which servers are sent the password. What takes away protection
+ * REDLOCK_CERT, REDLOCK_KEY_FILE, REDLOCK_SNI, REDLOCK_SERVER_TIMEOUT and
+ * REDLOCK_MAX_TTL. logins.h says which servers are sent the password. What takes away protection
  * (--insecure) has no variable: it should be seen where it is done.
  */
 #ifndef ENVIRONMENT_H

@@ -238,8 +238,8 @@ const struct option options[] = {
 	 .command_only = true},
 	{0, "set", TAKES_VALUE, "NAME", ALL, set_text, FIELD(set),
 	 "the servers of section [NAME] of the settings", .command_only = true},
-	{0, "timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
-	 FIELD(timeout),
+	{0, "server-timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
+	 FIELD(server_timeout),
 	 "the longest that one round with the servers takes (1s)"},
 	{0, "cacert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cacert),
 	 "rediss: trust who is certified by these (the system's)",
@@ -259,7 +259,8 @@ const struct option options[] = {
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
 	 "do not wait"},
 	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,
-	 FIELD(patience.limit), "wait no longer than this (for ever)"},
+	 FIELD(patience.limit), "wait no longer than this (for ever)",
+	 .other = "timeout"},
 	{'E', "conflict-exit-code", TAKES_VALUE, "N", WAITING, set_conflict, 0,
 	 "exit status where KEY is held by others (75)", .command_only = true},
 	{'x', "exclusive", TAKES_NOTHING, "", TAKING, set_flag,
@@ -321,11 +322,16 @@ const size_t option_count = sizeof(options) / sizeof(options[0]);
 _Static_assert(sizeof(options) / sizeof(options[0]) <= 64,
 	       "settings->given has 64 bits");
 
+static bool is_same(const char *text, const char *name, size_t length)
+{
+	return strlen(text) == length && memcmp(text, name, length) == 0;
+}
+
 static bool is_named(const struct option *option, const char *name,
 		     size_t length)
 {
-	return strlen(option->name) == length &&
-	       memcmp(option->name, name, length) == 0;
+	return is_same(option->name, name, length) ||
+	       (length > 0 && is_same(option->other, name, length));
 }
 
 const struct option *options_find(const char *name, size_t length,
@@ -395,7 +401,8 @@ void options_help(struct buffer *text, const struct command *command)
 
 		if (!(option->commands & command->id))
 			continue;
-		snprintf(name, sizeof(name), "--%s%s%s%s", option->name,
+		snprintf(name, sizeof(name), "--%s%s%s%s%s%s", option->name,
+			 option->other[0] != '\0' ? ", --" : "", option->other,
 			 option->takes == TAKES_NOTHING ? ""
 			 : option->takes == TAKES_VALUE ? " "
 							: "[=",

@@ -32,13 +32,14 @@ struct option {
 	bool for_tls; /* refused on a command line without a rediss:// server */
 	bool command_only; /* refused in a file: it says what a command does
 			      and answers, or chooses the file */
+	char other[8];     /* a second name on the command line; "": none */
 };
 
 extern const struct option options[];
 extern const size_t option_count;
 
-/* The row of this name that one of these commands takes, else any other that a
- * command takes; NULL where there is none. */
+/* The row of this name, or second name, that one of these commands takes, else
+ * any other that a command takes; NULL where there is none. */
 const struct option *options_find(const char *name, size_t length,
 				  unsigned commands);
 

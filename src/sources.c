@@ -41,11 +41,12 @@ struct source {
 static const struct option *find_option(const struct reader *reader,
 					const char *name)
 {
-	const struct option *setting = options_find_setting(name);
+	const struct option *option = options_find_setting(name);
 
-	return setting != NULL
-		       ? setting
-		       : options_find(name, strlen(name), reader->command->id);
+	if (option == NULL)
+		option = options_find(name, strlen(name), reader->command->id);
+	return option != NULL && strcmp(option->name, name) == 0 ? option
+								 : NULL;
 }
 
 static int refuse_name(struct reader *reader, const char *name)
@@ -53,6 +54,14 @@ static int refuse_name(struct reader *reader, const char *name)
 	const char *names[NAMES_MAX], *nearest;
 	size_t count = 0;
 
+	/* its meaning depends on who wrote it: a file may be older than this */
+	if (strcmp(name, "timeout") == 0) {
+		error_set(reader->error, EXIT_CONFIG,
+			  "'timeout' can mean two things: use server-timeout "
+			  "for one round with the servers, wait for how long "
+			  "to wait for KEY");
+		return -1;
+	}
 	for (size_t i = 0; i < option_count; i++)
 		if (!options[i].command_only)
 			names[count++] = options[i].name;

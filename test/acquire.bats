@@ -152,7 +152,7 @@ setup() {
 @test "options may stand behind KEY, and -- ends them" {
 	redlock acquire "$KEY" -n --ttl 50
 	expect 0 '[0-9a-f]{32}'
-	redlock release "$KEY" --timeout=2 "$output"
+	redlock release "$KEY" --server-timeout=2 "$output"
 	expect 0
 	redlock acquire -- "--$KEY"
 	expect 0 '[0-9a-f]{32}'

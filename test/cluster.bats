@@ -295,9 +295,9 @@ all_over() {
 	KEY=$(key_on 0 3)
 	start 0 -t 9s
 	move_begins 0 1
-	takes_none 69 'redis\+cluster://.*: (ASK|TRYAGAIN) .*' --timeout "$((300 * SLOW))ms"
+	takes_none 69 'redis\+cluster://.*: (ASK|TRYAGAIN) .*' --server-timeout "$((300 * SLOW))ms"
 	# nor one that nobody holds
-	KEY="{$KEY}free" takes_none 69 "redis\\+cluster://$(address 0):6379: $(address 0):6379: (ASK|TRYAGAIN) .*" --timeout "$((300 * SLOW))ms" \
+	KEY="{$KEY}free" takes_none 69 "redis\\+cluster://$(address 0):6379: $(address 0):6379: (ASK|TRYAGAIN) .*" --server-timeout "$((300 * SLOW))ms" \
 		-S "redis+cluster://$(address 0)"
 	wait_until '(($(rcli 0 PTTL "$KEY") < 5500))' # a renewal was due
 	move_ends 0 1
@@ -315,7 +315,7 @@ meets_slot() {
 	slot=$(slot_of "$KEY")
 	before=$(on_the_way 0)
 	move_begins 0 1
-	spawn met "$REDLOCK" "$1" --timeout 60s "${@:2}"
+	spawn met "$REDLOCK" "$1" --server-timeout 60s "${@:2}"
 	wait_until "((\$(on_the_way 0) > $before + 3))"
 	is_running met
 	[[ $(rcli 1 CLUSTER SETSLOT "$slot" STABLE) == OK && $(rcli 0 CLUSTER SETSLOT "$slot" STABLE) == OK ]]
@@ -343,7 +343,7 @@ meets_slot() {
 	move_begins 2 1
 	# not all that belongs to KEY is there
 	before=$(on_the_way 2)
-	wait_turn a -t 9s -w 60s --timeout "$((300 * SLOW))ms" -v
+	wait_turn a -t 9s -w 60s --server-timeout "$((300 * SLOW))ms" -v
 	# more often than is asked within that time
 	wait_until "((\$(on_the_way 2) > before + 50))"
 	is_running a
@@ -382,7 +382,7 @@ take_there() {
 	mkdir "$TMP/stamps"
 	for i in 1 2 3 4 5; do
 		spawn "c$i" bash -c 'for n in 1 2 3 4 5 6; do
-			"$REDLOCK" run -w 60s -t 25s --timeout 10s "$1" "$STAMP" -d 50 "$2" || exit
+			"$REDLOCK" run -w 60s -t 25s --server-timeout 10s "$1" "$STAMP" -d 50 "$2" || exit
 		done' - "$KEY" "$TMP/stamps"
 	done
 	for i in {1..12}; do
@@ -568,15 +568,15 @@ has_slot() {
 	seed_says 2 '*' "-MOVED 5 $(seed_address 0)\r\n"
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0)
 	start=$(now_ms)
-	takes_none 69 'redis\+cluster://.*' -t 5m --timeout 20s
+	takes_none 69 'redis\+cluster://.*' -t 5m --server-timeout 20s
 	(($(now_ms) - start < 10000))
 	(($(wc -l <"$SEEDS/1.log") < 50))
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0),$(seed_address 1),$(seed_address 2)
-	takes_none 69 "redis\\+cluster://.*: $(seed_address 0): $(seed_address 1), .*" -t 5m --timeout 20s
+	takes_none 69 "redis\\+cluster://.*: $(seed_address 0): $(seed_address 1), .*" -t 5m --server-timeout 20s
 	# both of a pair name the other one
 	seed_says 1 '*' "-MOVED 5 $(seed_address 0)\r\n"
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0),$(seed_address 1)
-	takes_none 69 "redis\\+cluster://.*: $(seed_address 0): $(seed_address 1), $(seed_address 1): $(seed_address 0).*" -t 5m --timeout 20s
+	takes_none 69 "redis\\+cluster://.*: $(seed_address 0): $(seed_address 1), $(seed_address 1): $(seed_address 0).*" -t 5m --server-timeout 20s
 }
 
 @test "a node that names itself is 69 with one line, in time" {
@@ -584,7 +584,7 @@ has_slot() {
 	export REDLOCK_SERVERS
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0)
 	seed_says 0 '*' "-MOVED 5 $(seed_address 0)\r\n"
-	takes_none 69 'redis\+cluster://.*' -t 5m --timeout 20s
+	takes_none 69 'redis\+cluster://.*' -t 5m --server-timeout 20s
 	(($(wc -l <"$SEEDS/0.log") < 50))
 }
 
@@ -595,16 +595,16 @@ has_slot() {
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0)
 	port=$(<"$SERVERS/0/port")
 	seed_says 0 EXISTS "-MOVED 5 localhost:$port\\r\\n"
-	locks 0 --timeout "${SLOW}s"
-	locks 0 --timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
 	seed_says 0 EXISTS "-MOVED 5 :$port\\r\\n"
-	locks 0 --timeout "${SLOW}s"
-	locks 0 --timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
 	[[ -e /proc/net/if_inet6 && $(</proc/net/if_inet6) == *0000000000000001*lo* ]] || return 0
 	rcli 0 CONFIG SET bind ::1
 	seed_says 0 EXISTS "-MOVED 5 ::1:$port\\r\\n"
-	locks 0 --timeout "${SLOW}s"
-	locks 0 --timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
 }
 
 @test "whatever nodes say that makes no sense is 69 with one line, in time" {
@@ -621,7 +621,7 @@ has_slot() {
 		'-ERR \x1b[31mno\r\n' '-CLUSTERDOWN \x1b[31mno\r\n' 'HTTP/1.1 400 Bad Request\r\n\r\n' \
 		'*1000000000\r\n' '$1000000000\r\n' ':99999999999999999999999999\r\n' ''; do
 		seed_says 0 EXISTS "$reply"
-		refuses 69 "^redlock: $KEY: redis\\+cluster://" run -n --timeout "$((500 * SLOW))ms" "$KEY" touch "$TMP/ran"
+		refuses 69 "^redlock: $KEY: redis\\+cluster://" run -n --server-timeout "$((500 * SLOW))ms" "$KEY" touch "$TMP/ran"
 	done
 	no_row_failed
 	[[ ! -e $TMP/ran ]]
@@ -638,7 +638,7 @@ has_slot() {
 	for i in 0 1 2; do proxy "$i" hold; done
 	for i in 1 2; do
 		KEY=${keys[i - 1]}
-		spawn "run$i" "$REDLOCK" acquire -n --timeout 60s "$KEY"
+		spawn "run$i" "$REDLOCK" acquire -n --server-timeout 60s "$KEY"
 		wait_until "[[ \$(rcli $i EXISTS $KEY) == 1 ]]"
 		is_running "run$i"
 		[[ ! -s $TMP/run$i.out ]]

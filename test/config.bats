@@ -43,7 +43,7 @@ ends() {
 figures() {
 	local ttl=$1 kill_after=$2 timeout=$3
 	shift 3
-	refuses 64 "of $ttl ms .* $kill_after --kill-after .* 2 x $timeout --timeout" \
+	refuses 64 "of $ttl ms .* $kill_after --kill-after .* 2 x $timeout --server-timeout" \
 		run --config "$FILE" "$@" key true
 }
 
@@ -97,6 +97,8 @@ figures() {
 	mistake 1 "unknown option 'servers': did you mean server\?" 'servers = redis://a'
 	mistake 1 "unknown option 'pasword': did you mean password\?" 'pasword = hunter2'
 	mistake 2 "unknown option 'tll'" '[unused]\ntll = 5s'
+	mistake 1 "'timeout' can mean two things: .*server-timeout .*wait " 'timeout = 500ms'
+	mistake 2 "'timeout' can mean two things" '[unused]\ntimeout = 500ms'
 	no_row_failed
 }
 
@@ -294,13 +296,17 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	[[ $(servers_with 1 EXISTS "$KEY") == 3 ]]
 }
 
-@test "ttl, kill-after, timeout: the lease and what it must have room for" {
-	file 'ttl = 1s\nkill-after = 900ms\ntimeout = 300ms\n'
+@test "ttl, kill-after, server-timeout: the lease and what it must have room for" {
+	file 'ttl = 1s\nkill-after = 900ms\nserver-timeout = 300ms\n'
 	figures 1000 900 300
-	[[ $(<"$TMP/refused.err") == *'(by a configuration file: timeout, ttl, kill-after)' ]]
+	[[ $(<"$TMP/refused.err") == *'(by a configuration file: server-timeout, ttl, kill-after)' ]]
 	figures 800 900 300 -t 800ms
-	[[ $(<"$TMP/refused.err") == *'(by a configuration file: timeout, kill-after)' ]]
-	figures 1000 800 200 -k 800ms --timeout 200ms
+	[[ $(<"$TMP/refused.err") == *'(by a configuration file: server-timeout, kill-after)' ]]
+	figures 1000 800 200 -k 800ms --server-timeout 200ms
+	REDLOCK_SERVER_TIMEOUT=250ms figures 1000 900 250
+	REDLOCK_SERVER_TIMEOUT=250ms figures 1000 800 200 -k 800ms --server-timeout 200ms
+	REDLOCK_SERVER_TIMEOUT='' figures 1000 900 300
+	REDLOCK_SERVER_TIMEOUT=soon refuses 78 "^redlock: REDLOCK_SERVER_TIMEOUT 'soon' is not a DURATION" acquire key
 	servers_start 1
 	redlock acquire --config "$FILE" --format json -t 45 "$KEY-1"
 	expect 0 '.*"ttl_ms":45000,.*'
@@ -593,14 +599,14 @@ system_file() {
 @test "the user's file is over the system's, option by option" {
 	: >"$TMP/system"
 	system_file
-	printf 'ttl = 1s\nkill-after = 900ms\ntimeout = 100ms\nserver = unix:///nonexistent/system\n' >"$TMP/system"
+	printf 'ttl = 1s\nkill-after = 900ms\nserver-timeout = 100ms\nserver = unix:///nonexistent/system\n' >"$TMP/system"
 	mkdir "$TMP/xdg"
 	TRACER=("${SYSTEM[@]}")
-	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --timeout' run key true
+	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --server-timeout' run key true
 	refuses 69 ': unix:///nonexistent/system: [^;]*$' acquire key
 	export XDG_CONFIG_HOME=$TMP/xdg
-	printf 'timeout = 300ms\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
-	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 300 --timeout' run key true
+	printf 'server-timeout = 300ms\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
+	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 300 --server-timeout' run key true
 	refuses 69 ': unix:///nonexistent/user: [^;]*$' acquire key
 	# --config is instead of both
 	echo 'server = unix:///nonexistent/file' >"$FILE"
@@ -608,14 +614,14 @@ system_file() {
 	echo 'tll = 5' >"$TMP/system"
 	refuses 78 '^redlock: /etc/redlock.conf:1: unknown' acquire key
 	# what excludes an option is overruled like it
-	printf 'nonblock = yes\n[a]\nserver = unix:///nonexistent/system\ntimeout = 100ms\n' >"$TMP/system"
+	printf 'nonblock = yes\n[a]\nserver = unix:///nonexistent/system\nserver-timeout = 100ms\n' >"$TMP/system"
 	echo "wait = $((50 * SLOW))ms" >"$TMP/xdg/redlock.conf"
 	redlock_there() { run --separate-stderr "${SYSTEM[@]}" "$REDLOCK" "$@"; }
 	redlock_there acquire -S "$NOWHERE" key
 	[[ $status == 69 && $stderr == *'still waiting'* ]]
-	printf 'wait = 50ms\ntimeout = 300ms\n[a]\nttl = 1s\nkill-after = 900ms\n' >"$TMP/xdg/redlock.conf"
+	printf 'wait = 50ms\nserver-timeout = 300ms\n[a]\nttl = 1s\nkill-after = 900ms\n' >"$TMP/xdg/redlock.conf"
 	refuses 69 ': unix:///nonexistent/system: [^;]*$' extend --set a key token
-	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --timeout' run --set a key true
+	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --server-timeout' run --set a key true
 	printf '[a]\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
 	refuses 69 ': unix:///nonexistent/user: [^;]*$' extend --set a key token
 	refuses 78 "--set 'c': no configuration file has this section: $(literal "$TMP/xdg/redlock.conf"), /etc/redlock.conf$" \
@@ -762,7 +768,7 @@ system_file() {
 		if [[ " ${REFUSED[*]} " == *" $name "* ]]; then
 			grep -qE "^\\.Fl -?.*\\b$name\\b" "$manual"
 		else
-			grep -qE "^\\.It Li $name\\b" "$manual"
+			grep -qE "^\\.(It )?Li $name\\b" "$manual"
 		fi || { echo "$name" >&2 && ((++failed_rows)); }
 	done
 	no_row_failed

@@ -348,8 +348,8 @@ took() {
 	local -n times=$1
 	local start token
 	start=${EPOCHREALTIME//[!0-9]/}
-	token=$("$REDLOCK" acquire -n --timeout "${SLOW}s" "$KEY") &&
-		"$REDLOCK" release --timeout "${SLOW}s" "$KEY" "$token" || return
+	token=$("$REDLOCK" acquire -n --server-timeout "${SLOW}s" "$KEY") &&
+		"$REDLOCK" release --server-timeout "${SLOW}s" "$KEY" "$token" || return
 	times+=($((${EPOCHREALTIME//[!0-9]/} - start)))
 }
 

@@ -99,7 +99,7 @@ $(server_url 3): error: .*"
 	servers_start 3 --appendonly yes --appendfsync always
 	server_stop 1
 	began=$(now_ms)
-	redlock doctor --timeout 3s
+	redlock doctor --server-timeout 3s
 	(($(now_ms) - began < 8000))
 	[[ $status == 0 && $output == *$'\n2 of 3 servers would grant a lock, 2 needed: 0 more may fail' ]]
 	finds 'error: no answer within 3' "$(server_url 1)"
@@ -382,7 +382,7 @@ threading.Event().wait()
 	servers_start 1 --appendonly yes
 	proxies_start
 	proxy 0 'delay 60'
-	spawn doctor "$REDLOCK" doctor --timeout 2s -S "$(proxy_url 0)"
+	spawn doctor "$REDLOCK" doctor --server-timeout 2s -S "$(proxy_url 0)"
 	while is_running doctor; do
 		for key in $(rcli 0 KEYS '*'); do
 			left=$(rcli 0 PTTL "$key")
@@ -396,7 +396,7 @@ threading.Event().wait()
 	rcli 0 CONFIG SET notify-keyspace-events Ez
 	spawn queues timeout 60 redis-cli -s "$SERVERS/0/redis.sock" PSUBSCRIBE '__keyevent@0__:zadd'
 	wait_until 'grep -q psubscribe "$TMP/queues.out"'
-	spawn doctor "$REDLOCK" doctor --timeout 2s -S "$(proxy_url 0)"
+	spawn doctor "$REDLOCK" doctor --server-timeout 2s -S "$(proxy_url 0)"
 	until grep -q doctor "$TMP/queues.out" || ! is_running doctor; do :; done
 	kill -KILL "$(pid doctor)"
 	wait_until 'grep -q doctor "$TMP/queues.out"'

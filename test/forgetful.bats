@@ -48,7 +48,7 @@ loses() {
 		proxy 1 'delay 300'
 		proxy 2 'delay 300'
 		for i in 1 2; do
-			redlock acquire --quarantine 0 -n -t 6s --timeout 3s -S "$(proxy_urls)" "$KEY"
+			redlock acquire --quarantine 0 -n -t 6s --server-timeout 3s -S "$(proxy_urls)" "$KEY"
 			expect 75 '' "redlock: $KEY: held by .*"
 		done
 		wait_until 'key_held_by "$token" 0 && key_free 1 2'
@@ -128,11 +128,11 @@ forgotten_by_three() {
 	forgotten_by_three
 	proxy 3 'delay 200'
 	proxy 4 'delay 200'
-	redlock acquire --quarantine 2s -n -t 2s --timeout 5s -S "$(proxy_urls)" "$KEY"
+	redlock acquire --quarantine 2s -n -t 2s --server-timeout 5s -S "$(proxy_urls)" "$KEY"
 	expect 75 '' "redlock: $KEY: held by .*"
 	proxy 3 hold # nobody else answers in time
 	proxy 4 hold
-	redlock acquire --quarantine 2s -n -t 2s --timeout 300ms -S "$(proxy_urls)" "$KEY"
+	redlock acquire --quarantine 2s -n -t 2s --server-timeout 300ms -S "$(proxy_urls)" "$KEY"
 	expect 0 '[0-9a-f]{32}'
 }
 
@@ -188,7 +188,7 @@ forgotten_by_three() {
 	servers_start 3
 	server_stop 1
 	start=$(now_ms)
-	redlock run --quarantine 0 -n -t 60s --timeout 9s -k 1s "$KEY" true
+	redlock run --quarantine 0 -n -t 60s --server-timeout 9s -k 1s "$KEY" true
 	expect 0
 	(($(now_ms) - start < 5000))
 }

@@ -102,7 +102,7 @@ options_in_manual() {
 			false
 		}
 	done < <(for command in "${COMMANDS[@]}"; do "$REDLOCK" help "$command"; done |
-		sed -n 's/^ *\(-[a-zA-Z], \)\?--\([a-z-]*\)[ =[]*\([A-Z|a-z]*\).*/\2 \3/p' | sort -u | awk 'NF == 2 && $2 ~ /[A-Z|]/')
+		sed -n 's/^ *\(-[a-zA-Z], \)\?--\([a-z-]*\)\(, --[a-z-]*\)\?[ =[]*\([A-Z|a-z]*\).*/\2 \4/p' | sort -u | awk 'NF == 2 && $2 ~ /[A-Z|]/')
 }
 
 @test "every exit status that redlock has is in the manual" {

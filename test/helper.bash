@@ -644,12 +644,12 @@ key_held_by() {
 
 # take [OPTION...]: $token has KEY, on all servers, for a minute; give_back.
 take() {
-	token=$("$REDLOCK" acquire --quarantine 0 -t "${TAKEN_FOR:-60s}" --timeout "${SLOW}s" "$@" "$KEY") || return
+	token=$("$REDLOCK" acquire --quarantine 0 -t "${TAKEN_FOR:-60s}" --server-timeout "${SLOW}s" "$@" "$KEY") || return
 	wait_until "[[ \$(servers_with $token GET $KEY) == $SERVER_COUNT ]]"
 }
 
 give_back() {
-	"$REDLOCK" release --timeout "${SLOW}s" "$@" "$KEY" "$token"
+	"$REDLOCK" release --server-timeout "${SLOW}s" "$@" "$KEY" "$token"
 }
 
 # wait_turn NAME [OPTION...]: a run that writes its name to $TMP/order and then stamps for 20 ms,

@@ -108,7 +108,7 @@ status_says() {
 
 @test "--min-hold keeps nothing of a lost lock, not even on the servers that still have it" {
 	servers_start 3
-	redlock run --quarantine 0 -t 3s -k 200ms --timeout 500ms --min-hold 300s "$KEY" \
+	redlock run --quarantine 0 -t 3s -k 200ms --server-timeout 500ms --min-hold 300s "$KEY" \
 		sh -c "redis-cli -s $SERVERS/0/redis.sock SET $KEY thief; redis-cli -s $SERVERS/1/redis.sock SET $KEY thief; exec sleep 60"
 	[[ $status == 76 ]]
 	KEY=$KEY key_free 2
@@ -286,11 +286,11 @@ host() {
 }
 
 @test "a lock that was lost before --max-hold is 76; one lost while COMMAND is being stopped is 124" {
-	redlock run -t 3s -k 200ms --timeout 500ms --max-hold 30s "$KEY" \
+	redlock run -t 3s -k 200ms --server-timeout 500ms --max-hold 30s "$KEY" \
 		sh -c "redis-cli -s $SERVERS/0/redis.sock SET $KEY thief XX; exec sleep 60"
 	expect 76 OK "redlock: $KEY: lock lost: .*"
 	rcli 0 DEL "$KEY"
-	spawn holder "$REDLOCK" run -t 6s -k 4s --timeout 500ms --max-hold 1500ms --status-fd 1 "$KEY" \
+	spawn holder "$REDLOCK" run -t 6s -k 4s --server-timeout 500ms --max-hold 1500ms --status-fd 1 "$KEY" \
 		bash -c "trap '' TERM; while :; do sleep 0.02; done"
 	wait_until '[[ $(<"$TMP/holder.err") == *max-hold* ]]'
 	rcli 0 SET "$KEY" thief XX

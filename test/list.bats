@@ -153,7 +153,7 @@ $(held d '1 of 3 permits')"
 	local key
 	key=$(repeat a 4000)
 	hold_key "$key" 0
-	redlock list --timeout 20s "$(repeat '*' 60)$(printf '[a]*%.0s' {1..100})b"
+	redlock list --server-timeout 20s "$(repeat '*' 60)$(printf '[a]*%.0s' {1..100})b"
 	expect 0
 }
 

@@ -148,7 +148,7 @@ lcli() {
 	local server
 	server=$(servers_in "$SET")
 	stop_process "$server"
-	redlock run -S local: --timeout 200ms "$KEY" true
+	redlock run -S local: --server-timeout 200ms "$KEY" true
 	expect 69 '' "redlock: $KEY: local:: .*"
 	kill -CONT "$server"
 	[[ $(servers_in "$SET") == "$server" ]]

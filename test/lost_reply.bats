@@ -48,7 +48,7 @@ acquire() {
 @test "acquire: the reply lost, the connection silent: the lock is gone" {
 	behind_proxies 1
 	proxy 0 mute
-	redlock acquire -t 60s --timeout 300ms "$KEY"
+	redlock acquire -t 60s --server-timeout 300ms "$KEY"
 	proxy_did 0 lost
 	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
 	wait_until 'key_free 0'
@@ -85,7 +85,7 @@ acquire() {
 @test "acquire -w: the reply lost, the connection silent: one lock, and its token is known" {
 	behind_proxies 1
 	proxy 0 'mute 1'
-	redlock acquire -t 60s -w 20s --timeout 300ms "$KEY"
+	redlock acquire -t 60s -w 20s --server-timeout 300ms "$KEY"
 	proxy_did 0 lost
 	expect_after_outage 0 '[0-9a-f]{32}'
 	key_held_by "$output" 0
@@ -96,7 +96,7 @@ acquire() {
 	behind_proxies 5
 	for fault in close mute; do
 		for i in 0 2 3; do proxy "$i" "$fault"; done
-		redlock acquire --quarantine 0 -t 60s --timeout 500ms "$KEY"
+		redlock acquire --quarantine 0 -t 60s --server-timeout 500ms "$KEY"
 		expect 69 '' "redlock: $KEY: no quorum: [^:]+: .*"
 		for i in 0 2 3; do proxy_did "$i" lost; done
 		wait_until 'key_free 0 1 2 3 4'
@@ -121,7 +121,7 @@ acquire() {
 	behind_proxies 1
 	for signal in TERM INT; do
 		proxy 0 hold
-		spawn acquire "$REDLOCK" acquire -t 60s --timeout 500ms "$KEY"
+		spawn acquire "$REDLOCK" acquire -t 60s --server-timeout 500ms "$KEY"
 		wait_until 'proxy_did 0 hold'
 		kill "-$signal" "$(pid acquire)"
 		finish acquire
@@ -159,7 +159,7 @@ acquire() {
 	behind_proxies 1
 	acquire
 	proxy 0 mute
-	redlock extend -t 600s --timeout 300ms "$KEY" "$token"
+	redlock extend -t 600s --server-timeout 300ms "$KEY" "$token"
 	proxy_did 0 lost
 	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
 	(($(rcli 0 PTTL "$KEY") > 60000))
@@ -180,7 +180,7 @@ acquire() {
 	behind_proxies 1
 	acquire
 	proxy 0 mute
-	redlock release --timeout 300ms "$KEY" "$token"
+	redlock release --server-timeout 300ms "$KEY" "$token"
 	proxy_did 0 lost
 	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
 	key_free 0
@@ -192,7 +192,7 @@ acquire() {
 	acquire
 	slow=$token
 	proxy 0 'close 1' hold
-	spawn release "$REDLOCK" release --timeout 20s "$KEY" "$slow"
+	spawn release "$REDLOCK" release --server-timeout 20s "$KEY" "$slow"
 	wait_until 'proxy_did 0 lost'
 	acquire
 	[[ $token != "$slow" ]]
@@ -228,7 +228,7 @@ ends_well() {
 
 @test "run: the reply to a renewal lost, the connection silent: renewed on another one" {
 	behind_proxies 1
-	long_run -t 3s -k 200ms --timeout 300ms
+	long_run -t 3s -k 200ms --server-timeout 300ms
 	proxy 0 'mute 1'
 	wait_until 'proxy_did 0 lost'
 	renewals 2
@@ -253,7 +253,7 @@ ends_well() {
 @test "acquire -w: replies that come too late are not taken for answers to the next request" {
 	behind_proxies 1
 	proxy 0 'delay 200'
-	redlock acquire -t 60s -w 3s --timeout 300ms "$KEY"
+	redlock acquire -t 60s -w 3s --server-timeout 300ms "$KEY"
 	case $status in
 	0) key_held_by "$output" 0 ;;
 	*) expect_after_outage 69 '' "redlock: $KEY: $(proxy_url 0): .*" && wait_until 'key_free 0' ;;
@@ -262,7 +262,7 @@ ends_well() {
 
 @test "run: late replies are not taken for answers to what was asked later" {
 	behind_proxies 1
-	long_run -t 6s -k 200ms --timeout 300ms
+	long_run -t 6s -k 200ms --server-timeout 300ms
 	proxy 0 'delay 400'
 	renewals 1 # the request arrives, the reply does after the time-out
 	proxy 0 pass
@@ -290,7 +290,7 @@ ends_well() {
 @test "run: validity counts from the renewal's request, not from its reply" {
 	behind_proxies 1
 	mkdir "$TMP/stamps"
-	spawn run "$REDLOCK" run -t 3s -k 200ms --timeout 900ms "$KEY" "$STAMP" -t "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 3s -k 200ms --server-timeout 900ms "$KEY" "$STAMP" -t "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
 	spawn next "$REDLOCK" run -S "$DIRECT" -t 3s -w 40s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
 	proxy 0 'delay 350'
@@ -309,7 +309,7 @@ ends_well() {
 	for fault in 'close 1' close mute; do
 		behind_proxies 1
 		rm -rf "$TMP/stamps" "$TMP/end"
-		long_run -t 60s --timeout 300ms
+		long_run -t 60s --server-timeout 300ms
 		proxy 0 "$fault"
 		touch "$TMP/end"
 		finish run
@@ -320,7 +320,7 @@ ends_well() {
 
 @test "run: no server answers the release: it says when the lease will end" {
 	servers_start 1
-	long_run -t 60s --timeout 300ms
+	long_run -t 60s --server-timeout 300ms
 	server_stop 0
 	touch "$TMP/end"
 	finish run
@@ -344,7 +344,7 @@ ends_well() {
 @test "validity counts from the request, not from the reply" {
 	behind_proxies 1
 	proxy 0 'delay 300'
-	redlock acquire --format json -t 60s --timeout 10s "$KEY"
+	redlock acquire --format json -t 60s --server-timeout 10s "$KEY"
 	[[ $status == 0 && $output =~ \"valid_ms\":\ ?([0-9]+) ]]
 	((BASH_REMATCH[1] <= 60000 - 600 - 602)) # the way there and back, the drift
 }
@@ -352,7 +352,7 @@ ends_well() {
 @test "answers that come when the lease is over are no lock" {
 	behind_proxies 1
 	proxy 0 'delay 300'
-	redlock acquire -t 400ms --timeout 10s "$KEY"
+	redlock acquire -t 400ms --server-timeout 10s "$KEY"
 	expect 69 '' "redlock: $KEY: the servers granted it too late: .*"
 	redlock run -n -t 30s -S "$DIRECT" "$KEY" true
 	expect 0

@@ -106,7 +106,7 @@ late_grant() {
 @test "a grant that was given back and went to another is not believed when it comes" {
 	behind_proxies 1
 	take
-	line_up a -t 30s --timeout 300ms -S "$PROXIED"
+	line_up a -t 30s --server-timeout 300ms -S "$PROXIED"
 	line_up b -t 30s
 	touch "$TMP/b.stay"
 	proxy_ears 0 hold
@@ -181,7 +181,7 @@ never_there_again() {
 	local before
 	behind_proxies 3
 	held_by_run h
-	line_up a -v -t 6s --timeout 300ms -S "$PROXIED"
+	line_up a -v -t 6s --server-timeout 300ms -S "$PROXIED"
 	proxy_ears 0 pass
 	before=$(request_number)
 	wait_until "((\$(request_number) > before))" # two seconds before the next one
@@ -354,7 +354,7 @@ forge() {
 }
 
 @test "a late message is not believed where KEY has passed to another by the time of the round" {
-	late_grant a -v -t 6s -k 100ms --timeout 2500ms
+	late_grant a -v -t 6s -k 100ms --server-timeout 2500ms
 	asked=$(now_ms)
 	wait_until '(($(now_ms) - asked > 1800))'
 	proxy_ears 0 pass
@@ -569,7 +569,7 @@ asked_twice() {
 @test "a waiter whose requests are answered no more makes them on another connection" {
 	behind_proxies 1
 	take
-	line_up a -t 3s --timeout 300ms -S "$PROXIED"
+	line_up a -t 3s --server-timeout 300ms -S "$PROXIED"
 	proxy_ears 0 drop
 	proxy 0 'mute 1'
 	wait_until '[[ -s $TMP/a.err ]]'
@@ -583,7 +583,7 @@ asked_twice() {
 	local before
 	behind_proxies 1
 	take
-	line_up a -t 30s --timeout 300ms -S "$PROXIED"
+	line_up a -t 30s --server-timeout 300ms -S "$PROXIED"
 	proxy_ears 0 pass
 	proxy 0 'mute 1'
 	wait_until '[[ -s $TMP/a.err ]]'
@@ -603,7 +603,7 @@ asked_twice() {
 	take
 	rcli 1 HSET "$(record)" fence 7
 	for i in 0 1 2; do proxy_ears "$i" pass; done
-	spawn waiter "$REDLOCK" acquire --quarantine 0 -S "$(proxy_urls)" -t "$((SLOW * 2))s" --timeout 20s "$KEY"
+	spawn waiter "$REDLOCK" acquire --quarantine 0 -S "$(proxy_urls)" -t "$((SLOW * 2))s" --server-timeout 20s "$KEY"
 	wait_until 'queued 1'
 	server_stop 2 # so that it takes the two others' votes
 	proxy 1 still

@@ -144,7 +144,7 @@ late_answer() {
 	servers_start 1
 	proxies_start
 	proxy 0 still
-	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --timeout 50s -n -t 2s "$KEY"
+	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --server-timeout 50s -n -t 2s "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]' || return
 	stamps a -w 30s
 	wait_until 'stamped "$TMP/stamps"' || return
@@ -189,7 +189,7 @@ released_late() {
 	first=$token
 	scripts=$(scripts_run)
 	proxy 0 still
-	spawn release "$REDLOCK" release -S "$(proxy_url 0)" --timeout 50s "$KEY" "$first"
+	spawn release "$REDLOCK" release -S "$(proxy_url 0)" --server-timeout 50s "$KEY" "$first"
 	wait_until "((\$(scripts_run) > $scripts))" || return
 	rcli 0 PEXPIRE "$KEY" 1
 	wait_until 'key_free 0' || return
@@ -249,7 +249,7 @@ broken_in_between() {
 	rcli 1 HSET "$(record)" fence 1000000000000
 	proxy 1 still
 	spawn first "$REDLOCK" acquire -S "$(server_url 0),$(proxy_url 1),unix://$SERVERS/2/cut" \
-		--quarantine 0 --timeout 50s -n -t 60s "$KEY"
+		--quarantine 0 --server-timeout 50s -n -t 60s "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 && $(rcli 1 EXISTS "$KEY") == 1 ]]' || return
 	redlock break -y -S "$(seen 0 1)" "$KEY"
 	[[ $status == 0 ]] || return
@@ -286,7 +286,7 @@ cut_off() {
 silent() {
 	servers_start 3
 	server_stop 1 2
-	acquires -n --timeout 300ms
+	acquires -n --server-timeout 300ms
 	[[ ! $token ]] || return
 	server_continue 1 2
 	wait_until 'server_drained 1 && server_drained 2' || return
@@ -354,7 +354,7 @@ told_late() {
 	proxy 3 'delay 200'
 	proxy 4 'delay 200'
 	wait_until 'up_for 2000 0 1 2' || return
-	redlock acquire -n -t 2s --quarantine 2s --timeout 5s -S "$(proxy_urls)" "$KEY"
+	redlock acquire -n -t 2s --quarantine 2s --server-timeout 5s -S "$(proxy_urls)" "$KEY"
 	verdict test "$status" != 0
 }
 
@@ -371,7 +371,7 @@ emptied() {
 	proxy 0 'delay 105'
 	proxy 1 'delay 100'
 	proxy 2 'delay 100'
-	redlock acquire -n -t 2s --quarantine 0 --timeout 1s -S "$(proxy_urls)" "$KEY"
+	redlock acquire -n -t 2s --quarantine 0 --server-timeout 1s -S "$(proxy_urls)" "$KEY"
 	verdict test "$status" != 0
 }
 
@@ -404,7 +404,7 @@ late_reply() {
 	spawn monitor redis-cli -s "$SERVERS/0/redis.sock" MONITOR
 	wait_until '[[ $(<"$TMP/monitor.out") == OK* ]]' || return
 	proxy 0 still
-	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --poll --label late -w 30s --timeout 3s -t 60s "$KEY"
+	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --poll --label late -w 30s --server-timeout 3s -t 60s "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]' || return
 	acquires -w 30s
 	[[ $token ]] || return

@@ -121,7 +121,7 @@ late() {
 	acquire -t 30s
 	local slow=$token
 	proxy 0 hold
-	spawn late "$REDLOCK" "$1" -S "$(proxy_url 0)" --timeout 30s "${@:2}" "$KEY" "$slow"
+	spawn late "$REDLOCK" "$1" -S "$(proxy_url 0)" --server-timeout 30s "${@:2}" "$KEY" "$slow"
 	wait_until 'proxy_did 0 hold'
 	expire
 	acquire -t 50s

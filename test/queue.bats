@@ -624,7 +624,7 @@ cut_off() {
 	for i in 0 1 2; do urls+=,unix://$SERVERS/$i/redis.sock; done
 	token=$("$REDLOCK" acquire -S "${urls#,}" --quarantine 0 -t 60s "$KEY")
 	mkdir "$TMP/stamps"
-	net_spawn a "$REDLOCK" run --quarantine 0 -t 3s --timeout 300ms "$KEY" "$STAMP" -d 20 "$TMP/stamps"
+	net_spawn a "$REDLOCK" run --quarantine 0 -t 3s --server-timeout 300ms "$KEY" "$STAMP" -d 20 "$TMP/stamps"
 	wait_until 'queued 1'
 	net_drop "$1" 0 1 2
 	wait_until '[[ -s $TMP/a.err ]]'

@@ -107,7 +107,7 @@ net_two_down() {
 	servers_start 5
 	server_stop 0 2 4
 	start=$(now_ms)
-	redlock run --quarantine 0 --timeout 300ms "$KEY" touch "$TMP/ran"
+	redlock run --quarantine 0 --server-timeout 300ms "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: no quorum: [^:]+: $(
 		)$(server_url 0): [^;]+; $(server_url 2): [^;]+; $(server_url 4): [^;]+"
 	[[ ! -e $TMP/ran ]]
@@ -151,7 +151,7 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	servers_start 5
 	server_stop 2
 	server_kill 3 4
-	redlock acquire --quarantine 0 -t 60s --timeout $((300 * SLOW))ms "$KEY"
+	redlock acquire --quarantine 0 -t 60s --server-timeout $((300 * SLOW))ms "$KEY"
 	expect 69 '' "redlock: $KEY: no quorum: [^:]+: .*"
 	wait_until 'key_free 0 1'
 	server_continue 2
@@ -302,7 +302,7 @@ late_name() {
 	touch "$TMP/end"
 	finish run
 	proxy 0 'delay 100'
-	redlock run -S "$same" --quarantine 0 --timeout 5s -t 60s "$KEY" touch "$TMP/ran"
+	redlock run -S "$same" --quarantine 0 --server-timeout 5s -t 60s "$KEY" touch "$TMP/ran"
 	expect 78 '' "redlock: $KEY: $(server_url 0) and $(proxy_url 0) are one server: name each only once"
 	[[ ! -e $TMP/ran ]]
 	wait_until 'key_free 0 1'
@@ -395,7 +395,7 @@ redlock: $KEY: not held by this token: .*"
 	KEY=$KEY-$(printf '%04000d' 0)
 	take
 	server_stop 2
-	redlock acquire --poll=5ms --tries 11 --timeout 1s --quarantine 0 "$KEY"
+	redlock acquire --poll=5ms --tries 11 --server-timeout 1s --quarantine 0 "$KEY"
 	expect 75 '' "redlock: $KEY: held by .*"
 	server_continue 2
 	wait_until 'server_drained 2'

@@ -534,7 +534,7 @@ behind_proxy() {
 	behind_proxy
 	redlock acquire -r --token me "$KEY"
 	proxy 0 'mute 1'
-	redlock acquire -r --token me -S "$PROXIED" --timeout 300ms -w 20s "$KEY"
+	redlock acquire -r --token me -S "$PROXIED" --server-timeout 300ms -w 20s "$KEY"
 	proxy_did 0 lost
 	[[ $status == 0 && $output == me ]]
 	wait_until 'counted 2 me 0'
@@ -546,7 +546,7 @@ behind_proxy() {
 	redlock acquire -r --token me "$KEY"
 	for fault in close mute; do
 		proxy 0 "$fault"
-		redlock acquire -r --token me -S "$PROXIED" --timeout 300ms "$KEY"
+		redlock acquire -r --token me -S "$PROXIED" --server-timeout 300ms "$KEY"
 		expect 69 '' "redlock: $KEY: .*"
 		wait_until 'counted 1 me 0'
 	done
@@ -562,7 +562,7 @@ behind_proxy() {
 		counted 3 me 0
 		: >"$PROXIES/0.log"
 		proxy 0 "$fault"
-		redlock release -S "$PROXIED" --timeout 300ms "$KEY" me
+		redlock release -S "$PROXIED" --server-timeout 300ms "$KEY" me
 		proxy_did 0 lost
 		[[ $status == 0 ]] || expect 69 '' "redlock: $KEY: .*"
 		counted 2 me 0
@@ -584,7 +584,7 @@ behind_proxy() {
 		: >"$PROXIES/0.log"
 		proxy 0 "$fault"
 		spawn outer "$REDLOCK" run -r "$KEY" bash -c '
-			"$0" run -r -S "$PROXIED" --timeout 300ms -w 20s "$KEY" "$1" "$TMP" inner; exec "$1" "$TMP" outer' \
+			"$0" run -r -S "$PROXIED" --server-timeout 300ms -w 20s "$KEY" "$1" "$TMP" inner; exec "$1" "$TMP" outer' \
 			"$REDLOCK" "$ROOT/test/tools/note"
 		wait_until 'entered inner'
 		proxy_did 0 lost

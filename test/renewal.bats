@@ -77,7 +77,7 @@ lost() {
 		[[ $kind != -r ]] || other=-r
 		# shellcheck disable=SC2086 # words
 		redlock run --quarantine 0 -t 20s $kind "$KEY" bash -c '
-			"$REDLOCK" extend "$REDLOCK_KEY" && "$REDLOCK" extend --timeout 9s -t 300ms "$REDLOCK_KEY" || exit
+			"$REDLOCK" extend "$REDLOCK_KEY" && "$REDLOCK" extend --server-timeout 9s -t 300ms "$REDLOCK_KEY" || exit
 			sleep 0.6 # past the end of the shorter one
 			unset REDLOCK_HELD
 			"$REDLOCK" run --quarantine 0 -n $1 "$REDLOCK_KEY" true
@@ -110,7 +110,7 @@ lost() {
 
 @test "a run survives that its only server is stopped for less than the lease" {
 	servers_start 1
-	start -t 6s --timeout 500ms -k 200ms
+	start -t 6s --server-timeout 500ms -k 200ms
 	server_stop 0
 	sleep 2.5 # one renewal is due in that time
 	server_continue 0

@@ -129,7 +129,7 @@ setup_file() {
 
 @test "COMMAND's status stands when the server does not answer the release" {
 	servers_start 1
-	redlock run -t 20s --timeout 300ms "$KEY" sh -c "kill -STOP $(server_pid 0); exit 3"
+	redlock run -t 20s --server-timeout 300ms "$KEY" sh -c "kill -STOP $(server_pid 0); exit 3"
 	expect 3 '' "redlock: $KEY: .*release.* 1[0-9](\\.[0-9])?s: .*$SERVERS/0/redis.sock.*"
 	server_continue 0
 	# the release was on its way, and counts when it arrives
@@ -682,7 +682,7 @@ status_is() {
 }
 
 @test "--status-fd: lost" {
-	redlock run --status-fd 9 -t 3s -k 200ms --timeout 500ms "$KEY" sh -c "redis-cli -s $SERVERS/0/redis.sock SET $KEY thief XX; exec sleep 60" 9>"$TMP/status"
+	redlock run --status-fd 9 -t 3s -k 200ms --server-timeout 500ms "$KEY" sh -c "redis-cli -s $SERVERS/0/redis.sock SET $KEY thief XX; exec sleep 60" 9>"$TMP/status"
 	expect 76 OK "redlock: $KEY: lock lost: .*"
 	status_is lost null 15 true
 	[[ $(rcli 0 GET "$KEY") == thief ]]

@@ -170,12 +170,12 @@ leaves_none() {
 	leaves_none 69 "redis\\+sentinel://[^ ]*/main: its Sentinels tell no place: .*$(sentinel_address 1).*Connection refused.*"
 }
 
-@test "with a majority of Sentinels stopped it is 69 after --timeout, and they are told" {
+@test "with a majority of Sentinels stopped it is 69 after --server-timeout, and they are told" {
 	local start
 	sentinels_start 0
 	sentinels server_stop 0 1
 	start=$(now_ms)
-	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: no answer.*$(sentinel_address 1):26379: no answer.*" --timeout "$((300 * SLOW))ms"
+	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: no answer.*$(sentinel_address 1):26379: no answer.*" --server-timeout "$((300 * SLOW))ms"
 	(($(now_ms) - start >= 290))
 	[[ ! $(queue_at 0) ]]
 }
@@ -242,7 +242,7 @@ redlock: $KEY: .*"
 	sentinels proxies_start
 	sentinels proxy 0 hold
 	sentinels proxy 1 hold
-	spawn second "$REDLOCK" acquire -n --timeout 60s \
+	spawn second "$REDLOCK" acquire -n --server-timeout 60s \
 		-S "redis+sentinel://$(proxy_addresses)/main" "$KEY"
 	wait_until 'proxy_did 0 hold && proxy_did 1 hold && has_answered 2'
 	is_running second
@@ -263,7 +263,7 @@ has_answered() {
 @test "a wait for Sentinels that are silent ends with the signal that ends it" {
 	seeds_start 1
 	seed_says 0 SENTINEL ''
-	spawn waiter "$REDLOCK" acquire --timeout 60s -w 60s -S "redis+sentinel://$(seed_address 0)/main" "$KEY"
+	spawn waiter "$REDLOCK" acquire --server-timeout 60s -w 60s -S "redis+sentinel://$(seed_address 0)/main" "$KEY"
 	wait_until 'grep SENTINEL "$SEEDS/0.log"'
 	kill -TERM "$(pid waiter)"
 	finish waiter
@@ -273,7 +273,7 @@ has_answered() {
 @test "with -w Sentinels that are away are asked until they are back" {
 	sentinels_start 0
 	sentinels server_stop 0 1
-	spawn waiter "$REDLOCK" run --timeout "$((300 * SLOW))ms" -w 60s "$KEY" echo ran
+	spawn waiter "$REDLOCK" run --server-timeout "$((300 * SLOW))ms" -w 60s "$KEY" echo ran
 	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting: "* ]]'
 	sentinels server_continue 0
 	finish waiter
@@ -295,7 +295,7 @@ has_answered() {
 		'+OK\r\n' ':1\r\n' '$4\r\n6379\r\n' '-ERR \x1b[31mno\r\n' '-IDONTKNOW Sentinel is not ready\r\n' \
 		'HTTP/1.1 400 Bad Request\r\n\r\n' '*1000000000\r\n' '$1000000000\r\n' '*2\r\n$9\r\n127' ''; do
 		seed_says 0 SENTINEL "$reply"
-		refuses 69 "^redlock: $KEY: redis\\+sentinel://" run -n --timeout "$((500 * SLOW))ms" "$KEY" touch "$TMP/ran"
+		refuses 69 "^redlock: $KEY: redis\\+sentinel://" run -n --server-timeout "$((500 * SLOW))ms" "$KEY" touch "$TMP/ran"
 	done
 	no_row_failed
 	[[ ! -e $TMP/ran && ! $(find "$PLACES" -name 'places-*') ]]
@@ -311,16 +311,16 @@ has_answered() {
 	REDLOCK_SERVERS=redis+sentinel://$(seed_address 0)/main
 	port=$(<"$SERVERS/0/port")
 	seed_says 0 SENTINEL "$(place localhost "$port")"
-	locks 0 --timeout "${SLOW}s"
-	locks 0 --timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
 	rm -r "$PLACES"
 	seed_says 0 SENTINEL "$(place redlock.invalid "$port")"
 	leaves_none 69 'redis\+sentinel://.*'
 	[[ -e /proc/net/if_inet6 && $(</proc/net/if_inet6) == *0000000000000001*lo* ]] || return 0
 	rcli 0 CONFIG SET bind ::1
 	seed_says 0 SENTINEL "$(place ::1 "$port")"
-	locks 0 --timeout "${SLOW}s"
-	locks 0 --timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
+	locks 0 --server-timeout "${SLOW}s"
 	rm -r "$PLACES"
 	locks 0 -S "redis+sentinel://localhost:$(<"$SEEDS/0.port")/main"
 }
@@ -349,7 +349,7 @@ has_answered() {
 		seed_says 0 SENTINEL "$(place 127.0.0.1 "$(<"$SEEDS/1.port")")"
 		seed_says 1 EVAL "$reply\r\n" EVALSHA "$reply\r\n"
 		: >"$SEEDS/1.log"
-		spawn waiter "$REDLOCK" run --timeout "${SLOW}s" -w 60s "$KEY" echo ran
+		spawn waiter "$REDLOCK" run --server-timeout "${SLOW}s" -w 60s "$KEY" echo ran
 		wait_until '(($(grep -c "EVAL" "$SEEDS/1.log") > 4))'
 		seed_says 0 SENTINEL "$(place 127.0.0.1 "$(<"$SERVERS/0/port")")"
 		finish waiter
@@ -681,7 +681,7 @@ sentinels_require() {
 	rcli 0 CONFIG SET requirepass sesame
 	export REDISCLI_AUTH=sesame REDLOCK_SERVERS="redis+sentinel://:sesame@$(seed_address 0)/main"
 	seed_says 0 AUTH '-ERR Client sent AUTH, but no password is set\r\n' SENTINEL '-LOADING Redis is loading\r\n'
-	spawn waiter "$REDLOCK" run --timeout "${SLOW}s" -w 60s "$KEY" echo ran
+	spawn waiter "$REDLOCK" run --server-timeout "${SLOW}s" -w 60s "$KEY" echo ran
 	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting: "*LOADING* ]]'
 	seed_says 0 AUTH '-ERR Client sent AUTH, but no password is set\r\n' SENTINEL "$(place 127.0.0.1 "$(<"$SERVERS/0/port")")"
 	finish waiter
@@ -702,7 +702,7 @@ sentinels_require() {
 	url=redis+sentinel://$(proxy_addresses)/main
 	locks 0 -S "$url"
 	for i in 0 1 2; do proxy "$i" hold; done
-	spawn acquire "$REDLOCK" acquire -n --timeout 60s -S "$url" "$KEY"
+	spawn acquire "$REDLOCK" acquire -n --server-timeout 60s -S "$url" "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
 	# but nobody believes it before they have answered
 	for i in 0 1 2; do wait_until "proxy_did $i hold"; done
@@ -725,7 +725,7 @@ sentinels_require() {
 	url=redis+sentinel://$(proxy_addresses)/main
 	for i in 0 1 2; do proxy "$i" hold; done
 	before=$(scripts 0)
-	spawn acquire "$REDLOCK" acquire -n --timeout 60s -S "$url" "$KEY"
+	spawn acquire "$REDLOCK" acquire -n --server-timeout 60s -S "$url" "$KEY"
 	for i in 0 1 2; do wait_until "proxy_did $i hold"; done
 	proxy 0 pass
 	wait_until 'has_answered 0'
@@ -842,7 +842,7 @@ in_net() {
 	for i in 0 1 2; do seed_says "$i" SENTINEL "$(place 10.9.1.2 6379)"; done
 	net_drop both 0
 	start=$(now_ms)
-	in_net 0 -t 5m --timeout 50s
+	in_net 0 -t 5m --server-timeout 50s
 	(($(now_ms) - start < 20000))
 	[[ $(rcli 1 EXISTS "$(record)") == 1 ]]
 }
@@ -907,7 +907,7 @@ remembered_wrongly() {
 		'tr . "\033" <"$TMP/wrong"' 'tr -d . <"$TMP/wrong"' 'tr "\n\0" ".." <"$TMP/wrong"' 'sed s/6379/0/ "$TMP/wrong"' \
 		'sed "s/127/ 127/" "$TMP/wrong"' 'yes "" | paste -s -d - | tr "\n" -'; do
 		eval "$garbage" | head -c 2000000 >"$FILE"
-		redlock run -n -t 5m --timeout 50s "$KEY" true
+		redlock run -n -t 5m --server-timeout 50s "$KEY" true
 		expect 0
 		if ! cmp -s "$TMP/right" "$FILE"; then
 			echo "after: $garbage"

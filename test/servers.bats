@@ -197,7 +197,7 @@ locks() {
 	expect 69 '' "redlock: $KEY: redis://redlock\\.invalid:6379: .+"
 }
 
-@test "a name server that never answers takes no longer than --timeout" {
+@test "a name server that never answers takes no longer than --server-timeout" {
 	[[ $(id -u) == 0 ]] || skip "needs root for a name server of its own"
 	unshare -m true || skip "needs a mount namespace"
 	# port 53 of an address of its own: whoever asks there is never answered
@@ -217,7 +217,7 @@ locks() {
 	run --separate-stderr timeout -k 1 60 unshare -m sh -c '
 		mount --bind "$1/resolv.conf" /etc/resolv.conf && mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf || exit 99
 		shift
-		exec "$@"' - "$TMP" "$REDLOCK" run --timeout 300ms -S redis://redlock.invalid "$KEY" true
+		exec "$@"' - "$TMP" "$REDLOCK" run --server-timeout 300ms -S redis://redlock.invalid "$KEY" true
 	took=$(($(now_ms) - start))
 	kill "$server"
 	[[ $status != 99 ]] || skip "mounts are not allowed here"
@@ -247,7 +247,7 @@ locks() {
 	unshare -m mount --bind "$TMP/hosts" /etc/hosts || skip "an /etc/hosts of its own can't be made here"
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 	run -69 --separate-stderr timeout -k 1 20 unshare -m sh -c 'mount --bind "$1" /etc/hosts && shift && exec "$@"' - "$TMP/hosts" \
-		strace -f -qq -o "$TMP/trace" -e trace=connect "$REDLOCK" acquire -n --timeout 10s -S redis://many.test:1 "$KEY"
+		strace -f -qq -o "$TMP/trace" -e trace=connect "$REDLOCK" acquire -n --server-timeout 10s -S redis://many.test:1 "$KEY"
 	# (the C library asks for a route to each, to sort them)
 	[[ $(grep -c 'htons(1).*= -1' "$TMP/trace") == 16 ]]
 }
@@ -265,8 +265,8 @@ slow() {
 	net_servers_start 1
 	TRACER=(ip netns exec "$NET_CLIENT")
 	slow out || skip "there is no way to slow a link down here"
-	refuses 69 'a slow link: [0-9]+ bytes were not delivered within [0-9.]+(ms|s): give it more time by --timeout$' acquire -w 0 key
-	net_run timeout -k 1 60 "$REDLOCK" run --timeout 20s -t 5m "$KEY" true
+	refuses 69 'a slow link: [0-9]+ bytes were not delivered within [0-9.]+(ms|s): give it more time by --server-timeout$' acquire -w 0 key
+	net_run timeout -k 1 60 "$REDLOCK" run --server-timeout 20s -t 5m "$KEY" true
 	server_stop 0
 	refuses 69 'no answer within [^:]*: is it up, and is -S right\?$' extend -S unix://"$SERVERS/0/redis.sock" key token
 	server_continue 0
@@ -278,10 +278,10 @@ slow() {
 	unset REDISCLI_AUTH
 	net_servers_start 1
 	slow in || skip "there is no way to slow a link down here"
-	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" doctor --timeout 600ms
-	[[ $output == *': error: a slow link: its answer was still coming after '*'ms: give it more time by --timeout' ]]
+	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" doctor --server-timeout 600ms
+	[[ $output == *': error: a slow link: its answer was still coming after '*'ms: give it more time by --server-timeout' ]]
 	net_drop in 0
-	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" doctor --timeout 600ms
+	run -69 --separate-stderr net_run timeout -k 1 20 "$REDLOCK" doctor --server-timeout 600ms
 	[[ $output == *'no connection within '* ]]
 }
 
@@ -290,7 +290,7 @@ slow() {
 	net_servers_start 1
 	net_filter -A OUTPUT -d 10.9.0.2 -m length --length 200:65535 -j DROP
 	TRACER=(ip netns exec "$NET_CLIENT")
-	refuses 69 'no answer within [^:]*: is it up, and is -S right\?$' acquire -w 0 --timeout 1s key
+	refuses 69 'no answer within [^:]*: is it up, and is -S right\?$' acquire -w 0 --server-timeout 1s key
 	no_row_failed
 }
 

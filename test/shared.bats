@@ -347,7 +347,7 @@ contend() {
 		proxy 0 'close 1' hold
 		: >"$PROXIES/0.log"
 		# shellcheck disable=SC2086 # words
-		spawn twice "$REDLOCK" acquire $kind --timeout 50s -S "$(proxy_url 0)" --format json "$KEY"
+		spawn twice "$REDLOCK" acquire $kind --server-timeout 50s -S "$(proxy_url 0)" --format json "$KEY"
 		wait_until 'proxy_did 0 hold'
 		others=$("$REDLOCK" acquire $kind --format json "$KEY" | jq .fence)
 		proxy 0 pass

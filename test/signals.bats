@@ -35,7 +35,7 @@ sent_all() {
 	server_stop 0
 	local signal
 	for signal in "${SIGNALS[@]}"; do
-		spawn "$signal" "$REDLOCK" run -v -t 5m --timeout 30s "$KEY" touch "$TMP/ran"
+		spawn "$signal" "$REDLOCK" run -v -t 5m --server-timeout 30s "$KEY" touch "$TMP/ran"
 		wait_until "sent_all $signal"
 		kill "-$signal" "$(pid "$signal")"
 		finish "$signal" 10
@@ -53,7 +53,7 @@ sent_all() {
 	net_drop both 0
 	local signal
 	for signal in INT TERM HUP QUIT; do
-		net_spawn "$signal" "$REDLOCK" run -t 5m --timeout 30s "$KEY" touch "$TMP/ran"
+		net_spawn "$signal" "$REDLOCK" run -t 5m --server-timeout 30s "$KEY" touch "$TMP/ran"
 		wait_until "sent_all $signal"
 		kill "-$signal" "$(pid "$signal")"
 		finish "$signal" 10
@@ -239,7 +239,7 @@ renewed() {
 }
 
 @test "a COMMAND that ignores TERM goes on, and keeps the lock until it ends" {
-	spawn holder "$REDLOCK" run -t 6s -k 1s --timeout 1s "$KEY" \
+	spawn holder "$REDLOCK" run -t 6s -k 1s --server-timeout 1s "$KEY" \
 		bash -c "trap '' TERM INT HUP; touch $TMP/on; until [[ -e $TMP/stop ]]; do sleep 0.02; done; exit 5"
 	wait_until '[[ -e $TMP/on ]]'
 	kill -TERM "$(pid holder)"
@@ -270,7 +270,7 @@ renewed() {
 }
 
 @test "TSTP stops COMMAND's group, not the lease; CONT lets it go on" {
-	spawn holder "$REDLOCK" run -t 6s -k 1s --timeout 1s "$KEY" perl "$HEAR" "$TMP/heard" "$TMP/stop" USR1 2
+	spawn holder "$REDLOCK" run -t 6s -k 1s --server-timeout 1s "$KEY" perl "$HEAR" "$TMP/heard" "$TMP/stop" USR1 2
 	wait_until '[[ $(heard ready) == 2 ]]'
 	local pids
 	mapfile -t pids < <(sed -n 's/^ready //p' "$TMP/heard")
@@ -298,7 +298,7 @@ renewed() {
 }
 
 @test "a storm of CONT and WINCH neither ends a run nor keeps it from being renewed" {
-	spawn holder "$REDLOCK" run -t 6s -k 1s --timeout 1s "$KEY" sh -c "until [ -e $TMP/stop ]; do sleep 0.02; done; exit 3"
+	spawn holder "$REDLOCK" run -t 6s -k 1s --server-timeout 1s "$KEY" sh -c "until [ -e $TMP/stop ]; do sleep 0.02; done; exit 3"
 	wait_until '! key_free 0'
 	local left before=6000
 	while :; do
@@ -364,7 +364,7 @@ releasing() {
 	servers_start 1
 	local signal
 	for signal in "${SIGNALS[@]}"; do
-		spawn "$signal" "$REDLOCK" run -t 5m --timeout 30s "$KEY" \
+		spawn "$signal" "$REDLOCK" run -t 5m --server-timeout 30s "$KEY" \
 			sh -c 'kill -STOP "$1"; until [ "$(ps -o stat= -p "$1" | cut -c 1)" = T ]; do sleep 0.02; done; exit 3' - "$(server_pid 0)"
 		wait_until "[[ \$(state $(server_pid 0)) == T ]] && releasing $signal"
 		kill "-$signal" "$(pid "$signal")"
@@ -394,7 +394,7 @@ releasing() {
 @test "a signal while acquire has asked and nobody answers leaves nothing at the server" {
 	servers_start 1
 	server_stop 0
-	spawn waiter "$REDLOCK" acquire -t 5m --timeout 30s "$KEY"
+	spawn waiter "$REDLOCK" acquire -t 5m --server-timeout 30s "$KEY"
 	wait_until 'sent_all waiter'
 	kill -TERM "$(pid waiter)"
 	finish waiter 10

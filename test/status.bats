@@ -365,7 +365,7 @@ redlock: other: $(server_url 0): Connection refused.*"
 	server_stop 2
 	local start
 	start=$(now_ms)
-	redlock status --format json --timeout 2s "$KEY" two three four five six seven eight nine ten
+	redlock status --format json --server-timeout 2s "$KEY" two three four five six seven eight nine ten
 	(($(now_ms) - start < 8000))
 	[[ $status == 0 && ${#lines[@]} == 10 && $stderr == '' ]]
 	[[ $(of '.servers[2].error' | sort -u) =~ ^\"no\ (answer|connection)\ within\ 2s\"$ ]]
@@ -560,11 +560,11 @@ redlock: other: $(server_url 0): Connection refused.*"
 	for i in 0 1; do hold_exclusive "$i" token web3 812 backup.sh; done
 	server_stop 2
 	start=$(now_ms)
-	redlock status -q --timeout 30s "$KEY"
+	redlock status -q --server-timeout 30s "$KEY"
 	expect 0
-	redlock status -q --timeout 30s "$KEY" token
+	redlock status -q --server-timeout 30s "$KEY" token
 	expect 0
-	redlock status -q --timeout 30s "$KEY-free"
+	redlock status -q --server-timeout 30s "$KEY-free"
 	expect 1
 	(($(now_ms) - start < 25000))
 	server_continue 2

@@ -187,7 +187,7 @@ setup_file() {
 @test "^Z after a loss stops redlock with a COMMAND that was only sent a signal" {
 	at_terminal <<-STEPS
 		see ready> $
-		type $REDLOCK run --on-lost USR1 -t 2s --timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
+		type $REDLOCK run --on-lost USR1 -t 2s --server-timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
 		see up
 		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
 		see lost\r\n
@@ -237,7 +237,7 @@ setup_file() {
 		type echo \$?
 		see 124\r\n
 		see ready> $
-		type $REDLOCK run -t 2s -k 300ms --timeout 200ms $KEY-lost $STAMP -t -c 1 $TMP/stamps
+		type $REDLOCK run -t 2s -k 300ms --server-timeout 200ms $KEY-lost $STAMP -t -c 1 $TMP/stamps
 		run [[ \$($STAMP -l $TMP/stamps | wc -l) == 4 ]]
 		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY-lost
 		see lock lost: .*\r\n

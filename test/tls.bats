@@ -86,7 +86,7 @@ setup() {
 	TMP=$BATS_TEST_TMPDIR
 	CA=(--cacert "$CERTS/ca.pem")
 	# a handshake takes seconds under valgrind
-	((SLOW == 1)) || CA+=(--timeout 10s)
+	((SLOW == 1)) || CA+=(--server-timeout 10s)
 	unset REDLOCK_SERVERS REDLOCK_TOKEN REDLOCK_CACERT REDLOCK_CRL REDLOCK_CERT REDLOCK_KEY_FILE REDLOCK_SNI
 }
 
@@ -377,7 +377,7 @@ locks() {
 # bats test_tags=native
 @test "a server that stops before the release executes it when it goes on" {
 	tls_servers 1
-	spawn holder "$REDLOCK" run -t 60s --timeout 300ms "${CA[@]}" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
+	spawn holder "$REDLOCK" run -t 60s --server-timeout 300ms "${CA[@]}" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
 	wait_until 'stamped "$TMP"'
 	server_stop 0
 	touch "$TMP/end"
@@ -395,7 +395,7 @@ locks() {
 	redlock run --quarantine 0 "${CA[@]}" "$KEY" true
 	expect 0
 	server_stop 1
-	redlock run --quarantine 0 --timeout 300ms "${CA[@]}" "$KEY" touch "$TMP/ran"
+	redlock run --quarantine 0 --server-timeout 300ms "${CA[@]}" "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: no quorum: 2 of 3 .*$(url 1 localhost): no TLS handshake.*; $(url 2 localhost): Connection refused"
 	[[ ! -e $TMP/ran ]]
 	server_continue 1
@@ -588,11 +588,11 @@ locks() {
 	"$REDLOCK" run "${CA[@]}" --sni told.example -S "$PEER_URL" "$KEY" true || :
 	only_hellos
 	peer silent
-	strace -qq -e trace=sendto -s 1000 -o "$TMP/trace" "$REDLOCK" status "${CA[@]}" --timeout 100ms --sni told.example \
+	strace -qq -e trace=sendto -s 1000 -o "$TMP/trace" "$REDLOCK" status "${CA[@]}" --server-timeout 100ms --sni told.example \
 		-S "$PEER_URL" "$KEY" || :
 	grep -q 'told\.example' "$TMP/trace"
 	# an address is no name: it is not asked for
-	strace -qq -e trace=sendto -s 1000 -o "$TMP/trace" "$REDLOCK" status "${CA[@]}" --timeout 100ms -S "$PEER_URL" "$KEY" || :
+	strace -qq -e trace=sendto -s 1000 -o "$TMP/trace" "$REDLOCK" status "${CA[@]}" --server-timeout 100ms -S "$PEER_URL" "$KEY" || :
 	grep -q sendto "$TMP/trace" && [[ ! $(grep '127\.0\.0\.1' "$TMP/trace") ]]
 }
 
@@ -766,11 +766,11 @@ locks() {
 	servers_start_tcp 1
 	local url
 	url=rediss://127.0.0.1:$(<"$SERVERS/0/port")
-	redlock run "${CA[@]}" --timeout 300ms -S "$url" "$KEY" touch "$TMP/ran"
+	redlock run "${CA[@]}" --server-timeout 300ms -S "$url" "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: $url: (no TLS handshake|it does not speak TLS) \(is it redis://\?\).*"
-	refused_by_each 69 "$url: .*is it redis://" "${CA[@]}" --timeout 200ms -S "$url"
+	refused_by_each 69 "$url: .*is it redis://" "${CA[@]}" --server-timeout 200ms -S "$url"
 	peer silent
-	redlock run "${CA[@]}" --timeout 300ms -S "$PEER_URL" "$KEY" touch "$TMP/ran"
+	redlock run "${CA[@]}" --server-timeout 300ms -S "$PEER_URL" "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: $PEER_URL: no TLS handshake \(is it redis://\?\) within 3[0-9]{2}ms: is it up, and is -S right\?"
 	[[ ! -e $TMP/ran ]]
 }
@@ -804,7 +804,7 @@ said=(
 		read -r hex why <<<"$row"
 		for then in '' silent; do
 			peer says "$hex" $then
-			refuses 69 "^redlock: key: $PEER_URL: ($why|no TLS handshake)" run --timeout 300ms -S "${PEER_URL/:\/\//://:hunter2@}" \
+			refuses 69 "^redlock: key: $PEER_URL: ($why|no TLS handshake)" run --server-timeout 300ms -S "${PEER_URL/:\/\//://:hunter2@}" \
 				"${CA[@]}" key touch "$TMP/ran"
 			only_hellos || ((++failed_rows))
 		done
@@ -827,10 +827,10 @@ said=(
 	local command words url=${PEER_URL/:\/\//://bob:hunter2@}
 	for command in "${each_command[@]}"; do
 		read -ra words <<<"$command"
-		redlock "${words[0]}" --insecure --timeout 100ms -S "$url" "${words[@]:1}"
+		redlock "${words[0]}" --insecure --server-timeout 100ms -S "$url" "${words[@]:1}"
 		[[ $status == 69 && $stderr != *hunter2* ]]
 	done
-	redlock run -w 500ms --insecure --timeout 100ms -S "$url" key true
+	redlock run -w 500ms --insecure --server-timeout 100ms -S "$url" key true
 	[[ $status == 69 ]]
 	only_hellos 9
 	[[ $(wc -l <"$PEERS/log") -ge 9 ]]
@@ -842,7 +842,7 @@ said=(
 	peer flood
 	local start
 	start=$(now_ms)
-	redlock run "${CA[@]}" --timeout 500ms -S "$PEER_URL" "$KEY" touch "$TMP/ran"
+	redlock run "${CA[@]}" --server-timeout 500ms -S "$PEER_URL" "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: $PEER_URL: .*"
 	(($(now_ms) - start < 10000))
 	[[ ! -e $TMP/ran ]]
@@ -856,7 +856,7 @@ said=(
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 	peer silent
 	TRACER=(strace -f -qq -o "$TMP/trace" -e trace=poll,ppoll,recvfrom,sendto)
-	refuses 69 'no TLS handshake' acquire --timeout 1s -S "$PEER_URL" "${CA[@]}" key
+	refuses 69 'no TLS handshake' acquire --server-timeout 1s -S "$PEER_URL" "${CA[@]}" key
 	no_row_failed
 	(($(wc -l <"$TMP/trace") < 20))
 }
@@ -866,9 +866,9 @@ said=(
 @test "a handshake that comes byte by byte is done when it is in time, and not when it is not" {
 	tls_servers 1
 	peer drip 0 "$(<"$SERVERS/0/tls")"
-	locks "${CA[@]}" --timeout 5s -S "$PEER_URL"
+	locks "${CA[@]}" --server-timeout 5s -S "$PEER_URL"
 	peer drip 20 "$(<"$SERVERS/0/tls")"
-	redlock run "${CA[@]}" --timeout 300ms -S "$PEER_URL" "$KEY" touch "$TMP/ran"
+	redlock run "${CA[@]}" --server-timeout 300ms -S "$PEER_URL" "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: $PEER_URL: no TLS handshake .*within 3[0-9]{2}ms.*"
 	[[ ! -e $TMP/ran ]]
 }
@@ -880,11 +880,11 @@ said=(
 	local at
 	for at in 0 1 4 5 6 43 90 127 128 133 200 300 500 700 800 900 1000 1100; do
 		peer cut "$at" "$(<"$SERVERS/0/tls")"
-		redlock run -n "${CA[@]}" --timeout 2s -S "$PEER_URL" "$KEY" touch "$TMP/ran"
+		redlock run -n "${CA[@]}" --server-timeout 2s -S "$PEER_URL" "$KEY" touch "$TMP/ran"
 		[[ $status == 69 && ! -e $TMP/ran ]] || { echo "cut $at: $status $stderr" >&2 && false; }
 		[[ $stderr == "redlock: $KEY: $PEER_URL: "* && $stderr != *$'\n'* ]]
 		peer corrupt "$at" "$(<"$SERVERS/0/tls")"
-		redlock run -n "${CA[@]}" --timeout 2s -S "$PEER_URL" "$KEY" touch "$TMP/ran"
+		redlock run -n "${CA[@]}" --server-timeout 2s -S "$PEER_URL" "$KEY" touch "$TMP/ran"
 		[[ $status == @(69|77) && ! -e $TMP/ran ]] || { echo "corrupt $at: $status $stderr" >&2 && false; }
 		[[ $stderr == "redlock: $KEY: $PEER_URL: "* && $stderr != *$'\n'* ]]
 	done
@@ -897,7 +897,7 @@ said=(
 	local hex why
 	while read -r hex why; do
 		peer redis "$CERTS/right.pem" "$CERTS/right.key" "$hex" silent
-		refuses 69 "^redlock: key: $PEER_URL: $why" run --timeout 2s -S "$PEER_URL" "${CA[@]}" key touch "$TMP/ran"
+		refuses 69 "^redlock: key: $PEER_URL: $why" run --server-timeout 2s -S "$PEER_URL" "${CA[@]}" key touch "$TMP/ran"
 	done <<-end
 		485454502f312e31203430300d0a not what a Redis server says
 		1b5b33316d0d0a not what a Redis server says
@@ -906,9 +906,9 @@ said=(
 	end
 	wait_until '[[ $(<"$PEERS/log") == goodbye ]]'
 	peer redis "$CERTS/right.pem" "$CERTS/right.key" 2b4f
-	refuses 69 "^redlock: key: $PEER_URL: it hung up in the middle of a reply" run --timeout 2s -S "$PEER_URL" "${CA[@]}" key true
+	refuses 69 "^redlock: key: $PEER_URL: it hung up in the middle of a reply" run --server-timeout 2s -S "$PEER_URL" "${CA[@]}" key true
 	peer redis "$CERTS/right.pem" "$CERTS/right.key" ''
-	refuses 69 "^redlock: key: $PEER_URL: it hung up" run --timeout 2s -S "$PEER_URL" "${CA[@]}" key true
+	refuses 69 "^redlock: key: $PEER_URL: it hung up" run --server-timeout 2s -S "$PEER_URL" "${CA[@]}" key true
 	no_row_failed
 	[[ ! -e $TMP/ran ]]
 }
@@ -936,7 +936,7 @@ said=(
 
 # hold_through: a holder of KEY, for as long as nothing happens to it, through the tunnel.
 hold_through() {
-	spawn holder "$REDLOCK" run -t 3s --timeout 400ms "${CA[@]}" -S "$TUNNEL_URL" "$KEY" "$STAMP" -d 60000 "$TMP"
+	spawn holder "$REDLOCK" run -t 3s --server-timeout 400ms "${CA[@]}" -S "$TUNNEL_URL" "$KEY" "$STAMP" -d 60000 "$TMP"
 	wait_until 'stamped "$TMP"'
 	renewals 1
 }
@@ -973,7 +973,7 @@ is_lost() {
 @test "holding: a tunnel that comes back in time is not felt" {
 	servers_start_tcp 1
 	tunnel
-	spawn holder "$REDLOCK" run -t 20s --timeout 500ms "${CA[@]}" -S "$TUNNEL_URL" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
+	spawn holder "$REDLOCK" run -t 20s --server-timeout 500ms "${CA[@]}" -S "$TUNNEL_URL" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
 	wait_until 'stamped "$TMP"'
 	tunnel_kill
 	tunnel
@@ -1005,7 +1005,7 @@ is_lost() {
 # wait_through: somebody has KEY, and a waiter for it comes through the tunnel.
 wait_through() {
 	hold
-	spawn waiter "$REDLOCK" run -t 5s --timeout 300ms "${CA[@]}" -S "$TUNNEL_URL" "$KEY" echo ran
+	spawn waiter "$REDLOCK" run -t 5s --server-timeout 300ms "${CA[@]}" -S "$TUNNEL_URL" "$KEY" echo ran
 	wait_until 'queued 1' && wait_until 'listening 1'
 }
 

@@ -30,14 +30,14 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "'$(literal "$value")'" run --ttl "$value" "${RUN_TAIL[@]}"
 	done
 	for value in '' -1 1e3 10m5 999999999d; do
-		for option in -t --wait -w --timeout --quarantine -k --kill-after --min-hold --max-hold; do
+		for option in -t --wait -w --server-timeout --quarantine -k --kill-after --min-hold --max-hold; do
 			refuses 64 "'$(literal "$value")'" run "$option" "$value" "${RUN_TAIL[@]}"
 		done
-		for option in --ttl --wait --timeout --quarantine --poll; do
+		for option in --ttl --wait --server-timeout --quarantine --poll; do
 			refuses 64 "'$(literal "$value")'" acquire "$option=$value" key
 		done
 		refuses 64 "'$(literal "$value")'" extend -t "$value" key token
-		refuses 64 "'$(literal "$value")'" release --timeout "$value" key token
+		refuses 64 "'$(literal "$value")'" release --server-timeout "$value" key token
 	done
 	no_row_failed
 }
@@ -48,7 +48,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		refuses 64 "'$(literal "$value")'" run -t "$value" "${RUN_TAIL[@]}"
 		refuses 64 "'$(literal "$value")'" acquire -t "$value" key
 		refuses 64 "'$(literal "$value")'" extend -t "$value" key token
-		refuses 64 "'$(literal "$value")'" run --timeout "$value" "${RUN_TAIL[@]}"
+		refuses 64 "'$(literal "$value")'" run --server-timeout "$value" "${RUN_TAIL[@]}"
 		refuses 64 "'$(literal "$value")'" run --max-hold "$value" "${RUN_TAIL[@]}"
 	done
 	no_row_failed
@@ -129,7 +129,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	while read -ra words; do
 		refuses 64 "option (${words[0]}) .*twice" run "${words[@]:1}" "${RUN_TAIL[@]}" 8>/dev/null
 	done <<-'ROWS'
+		--server-timeout --server-timeout 1 --server-timeout 1
 		--timeout --timeout 1 --timeout 1
+		--timeout -w 1 --timeout 1
 		--config --config /dev/null --config /dev/null
 		--set --set a --set=a
 		-t|--ttl -t 5 -t 5
@@ -157,15 +159,15 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		-q|--quiet -qq
 		-v|--verbose -v --verbose
 	ROWS
-	for row in --timeout=1 -t5 -w1 -n -E1 -x --tries=3 --quarantine=0 --label=a --format=json -q -v; do
+	for row in --server-timeout=1 -t5 -w1 -n -E1 -x --tries=3 --quarantine=0 --label=a --format=json -q -v; do
 		refuses 64 "$(literal "${row:0:2}").*twice" acquire "$row" key "$row"
 	done
-	for row in --timeout=1 -t5 -q; do
+	for row in --server-timeout=1 -t5 -q; do
 		refuses 64 "$(literal "${row:0:2}").*twice" extend "$row" "$row" key token
 	done
-	refuses 64 '--timeout .*twice' release --timeout=1 key token --timeout=1
+	refuses 64 '--server-timeout .*twice' release --server-timeout=1 key token --server-timeout=1
 	refuses 64 '--token .*twice' acquire -r --token a key --token a
-	for row in --timeout=1 -w1 -E1 --quarantine=0 -q; do
+	for row in --server-timeout=1 -w1 -E1 --quarantine=0 -q; do
 		refuses 64 "$(literal "${row:0:2}").*twice" wait "$row" key "$row"
 	done
 	no_row_failed
@@ -255,6 +257,20 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	no_row_failed
 }
 
+@test "--timeout is the wait, and a command that does not wait names --server-timeout" {
+	local command
+	for command in run acquire wait; do
+		refuses 64 "--timeout '5x' is not a DURATION" "$command" --timeout=5x key
+	done
+	refuses 64 '-n .*-w' run -n --timeout 5 "${RUN_TAIL[@]}"
+	right run --timeout 0 "${RUN_TAIL[@]}"
+	export REDLOCK_TOKEN=token
+	for command in release extend status list break doctor; do
+		refuses 64 "'--timeout' is how long to wait.*did you mean --server-timeout" "$command" --timeout=500ms key
+	done
+	no_row_failed
+}
+
 @test "an option that the command does not use is refused, not ignored" {
 	local row words
 	while read -ra words; do
@@ -333,7 +349,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "an option without its value is refused" {
 	local option
-	for option in -S -t --ttl -w -E -P --permits --tries --timeout --config --set --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd; do
+	for option in -S -t --ttl -w -E -P --permits --tries --server-timeout --config --set --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd --timeout; do
 		refuses 64 "$(literal "${option#--}")" run "$option"
 	done
 	refuses 64 format acquire key --format
@@ -490,15 +506,15 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "a ttl that leaves run no room is refused with the arithmetic" {
 	# drift 12 ms + margin 100 ms + kill-after 500 ms + 2 x 500 ms
-	refuses 64 '500ms.*1\.6|1612' run -t 1s -k 500ms --timeout 500ms "${RUN_TAIL[@]}"
+	refuses 64 '500ms.*1\.6|1612' run -t 1s -k 500ms --server-timeout 500ms "${RUN_TAIL[@]}"
 	[[ $(<"$TMP/refused.err") == *kill-after* && $(<"$TMP/refused.err") == *timeout* ]]
 	# drift 12 ms + margin 100 ms + 2 x 100 ms leave 688 ms for kill-after
-	refuses 64 'kill-after' run -t 1s -k 689ms --timeout 100ms "${RUN_TAIL[@]}"
-	right run -t 1s -k 687ms --timeout 100ms "${RUN_TAIL[@]}"
+	refuses 64 'kill-after' run -t 1s -k 689ms --server-timeout 100ms "${RUN_TAIL[@]}"
+	right run -t 1s -k 687ms --server-timeout 100ms "${RUN_TAIL[@]}"
 	# the margin is a 50th of the ttl: drift 1002 + margin 2000 + 2 x 1000 leave 94998
-	refuses 64 'kill-after' run -t 100s -k 94999ms --timeout 1s "${RUN_TAIL[@]}"
-	right run -t 100s -k 94997ms --timeout 1s "${RUN_TAIL[@]}"
-	refuses 64 'timeout' run --timeout 15 "${RUN_TAIL[@]}"
+	refuses 64 'kill-after' run -t 100s -k 94999ms --server-timeout 1s "${RUN_TAIL[@]}"
+	right run -t 100s -k 94997ms --server-timeout 1s "${RUN_TAIL[@]}"
+	refuses 64 'timeout' run --server-timeout 15 "${RUN_TAIL[@]}"
 	no_row_failed
 }
 
@@ -636,12 +652,12 @@ shows_no_secret() {
 	local url file=$TMP/redlock.conf wrong='64|69|78'
 	for url in "${secret_urls[@]}"; do
 		url=${url//H/127.0.0.1:1}
-		shows_no_secret "$wrong" acquire -v --timeout 100ms -S "$url" key
-		shows_no_secret "$wrong" run -v --timeout=100ms --server="$url" -S "$NOWHERE" key true
-		REDLOCK_SERVERS=$url shows_no_secret '69|78' status -v --timeout 100ms --format json key
-		(umask 077 && printf 'timeout = 100ms\nserver = %s\n' "$url" >"$file")
+		shows_no_secret "$wrong" acquire -v --server-timeout 100ms -S "$url" key
+		shows_no_secret "$wrong" run -v --server-timeout=100ms --server="$url" -S "$NOWHERE" key true
+		REDLOCK_SERVERS=$url shows_no_secret '69|78' status -v --server-timeout 100ms --format json key
+		(umask 077 && printf 'server-timeout = 100ms\nserver = %s\n' "$url" >"$file")
 		shows_no_secret '69|78' list -v --config "$file" --format json
-		printf 'timeout = 100ms\n[set]\nserver = %s\n' "$url" >"$file"
+		printf 'server-timeout = 100ms\n[set]\nserver = %s\n' "$url" >"$file"
 		shows_no_secret '69|78' doctor -v --config "$file" --set set --format json
 	done
 	no_row_failed

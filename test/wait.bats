@@ -418,7 +418,7 @@ crosses() {
 		--status-fd=1 --format=json --nonblock --shared --reentrant --permits=2; do
 		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"$option")" wait "$option" key
 	done
-	for option in -w0 --wait=0 -E0 --conflict-exit-code=3 --timeout=1 --quarantine=0 -S"$NOWHERE"; do
+	for option in -w0 --wait=0 -E0 --conflict-exit-code=3 --server-timeout=1 --quarantine=0 -S"$NOWHERE"; do
 		refuses 69 nonexistent wait "$option" key
 	done
 	refuses 64 KEY wait

@@ -39,7 +39,8 @@ static void check_settings(const struct settings *settings)
 {
 	if (settings->server_count > SERVERS_MAX ||
 	    (settings->ttl != UNSET && settings->ttl <= 0) ||
-	    (settings->timeout != UNSET && settings->timeout <= 0) ||
+	    (settings->server_timeout != UNSET &&
+	     settings->server_timeout <= 0) ||
 	    (settings->password != NULL && *settings->password == '\0') ||
 	    (settings->nonblock && settings->patience.limit != UNSET) ||
 	    (settings->nonblock && settings->patience.poll) ||

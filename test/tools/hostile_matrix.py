@@ -257,7 +257,7 @@ class Case:
             path = None if plan.pop("tcp", False) or "url" in plan \
                 else "%s/%d.sock" % (directory, number)
             self.running.append(Server(path, number=number, **plan))
-        arguments = [self.arguments[0], "--timeout", "%dms" % self.timeout]
+        arguments = [self.arguments[0], "--server-timeout", "%dms" % self.timeout]
         for server in self.running:
             arguments += ["-S", server.url]
         arguments += [argument.replace("@", directory)

@@ -3,7 +3,7 @@ from lab import Crowd, REDLOCK, Redis, Server, tool
 from races import race, rows
 
 # a thousand at once may take longer than a round has
-PATIENT = ["-t", "5m", "--timeout", "30s"]
+PATIENT = ["-t", "5m", "--server-timeout", "30s"]
 COPY = """
 for i = 2, tonumber(ARGV[1]) do
     redis.call('COPY', 'lock1', 'lock' .. i)
