@@ -23,7 +23,7 @@ TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
 	$(patsubst test/load/%.c,$(BUILD)/test/%,$(wildcard test/load/*.c)) \
 	$(patsubst test/bench/%.c,$(BUILD)/test/%,$(wildcard test/bench/*.c)) \
 	$(patsubst %,$(BUILD)/test/%,section wire clock.so valid.so witness inject.so \
-	watched vfork.so)
+	watched shim.so)
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -105,7 +105,7 @@ $(BUILD)/test/%.so: %.c | $(BUILD)/test
 	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize% -fPIE,$(ALL_CFLAGS)) \
 		-fPIC -shared -o $@ $<
 
-$(BUILD)/test/watched $(BUILD)/test/vfork.so: test/valgrind/watched.h
+$(BUILD)/test/watched $(BUILD)/test/shim.so: test/valgrind/watched.h
 
 # what is measured against, and what measures, is small, whatever redlock is
 $(BUILD)/test/%: test/bench/%.c | $(BUILD)/test

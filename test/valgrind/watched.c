@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	memcpy(all, options, sizeof(options));
 	memcpy(all + count, argv + 1, (size_t)argc * sizeof(*all));
 	*name = '\0';
-	if (asprintf(&shim, "%s/test/vfork.so", home) < 0 ||
+	if (asprintf(&shim, "%s/test/shim.so", home) < 0 ||
 	    setenv("LD_PRELOAD", shim, 1) < 0 || open_log(home) < 0)
 		return FAILED;
 	/* whatever PATH a test has */

@@ -1,4 +1,4 @@
-/* Where watched leaves the log's descriptor and vfork.so finds it: beyond those
+/* Where watched leaves the log's descriptor and shim.so finds it: beyond those
  * that tests use, below every limit. */
 #ifndef WATCHED_H
 #define WATCHED_H
