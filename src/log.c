@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "deadline.h"
 #include "output.h"
 
 #define LINE_LONGEST 8192 /* bytes before they are made visible */
-#define COLUMNS 80        /* where the terminal does not say */
+#define COLUMNS 80        /* if the terminal does not say */
+#define WHO_LEAST 12      /* columns of it that are worth showing */
 #define ERASE "\r\033[K"
 
 static enum log_level log_level = LOG_NORMAL;
@@ -34,6 +34,11 @@ void log_init(enum log_level level)
 bool log_utf8(void)
 {
 	return log_in_utf8;
+}
+
+bool log_is_verbose(void)
+{
+	return log_level == LOG_VERBOSE;
 }
 
 bool log_is_live(void)
@@ -58,34 +63,97 @@ static void erase(struct buffer *line)
 	log_drawn = false;
 }
 
-static size_t columns(void)
-{
-	struct winsize size;
+/* --- the live line -------------------------------------------------------- */
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
-		return COLUMNS;
-	return size.ws_col;
+/* What it is made of, made visible. */
+struct parts {
+	struct buffer name, who, times, rest;
+};
+
+static void add_part(struct buffer *part, const char *text)
+{
+	output_visible(part, text, strlen(text), log_in_utf8);
 }
 
-void log_live(const char *format, ...)
+static size_t width_of(const struct buffer *part)
 {
-	char text[LINE_LONGEST];
-	struct buffer line = {0}, drawn = {0};
-	va_list arguments;
+	return output_width(part->data, part->length);
+}
+
+/* As much of it as there is room for, which an ellipsis says. */
+static void add_cut(struct buffer *line, const struct buffer *part, size_t room)
+{
+	size_t dots = room < 3 ? room : 3;
+
+	if (width_of(part) <= room) {
+		buffer_append(line, part->data, part->length);
+		return;
+	}
+	buffer_append(line, part->data,
+		      output_fit(part->data, part->length, room - dots));
+	buffer_append(line, "...", dots);
+}
+
+/* With who it is, cut where need be; false where there is no room for that. */
+static bool fit_all(struct buffer *line, const struct parts *parts, size_t room,
+		    const char *prefix)
+{
+	size_t taken = strlen(prefix) + width_of(&parts->name) +
+		       width_of(&parts->times) + width_of(&parts->rest) +
+		       strlen(": , ");
+	size_t least = width_of(&parts->who);
+
+	if (least > WHO_LEAST)
+		least = WHO_LEAST;
+	if (least == 0 || taken + least > room)
+		return false;
+	buffer_print(line, "%s%s: ", prefix, parts->name.data);
+	add_cut(line, &parts->who, room - taken);
+	buffer_print(line, "%s, %s", parts->times.data, parts->rest.data);
+	return true;
+}
+
+/* KEY, and what is told last. */
+static void fit_some(struct buffer *line, const struct parts *parts,
+		     size_t room)
+{
+	static const char prefix[] = "redlock: ";
+	size_t rest = width_of(&parts->rest);
+	size_t name = width_of(&parts->name) + strlen(": ");
+
+	if (strlen(prefix) + name + rest <= room)
+		buffer_print(line, "%s", prefix);
+	if (rest + strlen("k...: ") <= room) {
+		add_cut(line, &parts->name, room - rest - strlen(": "));
+		buffer_print(line, ": ");
+	}
+	buffer_append(line, parts->rest.data,
+		      output_fit(parts->rest.data, parts->rest.length, room));
+}
+
+void log_live(const char *name, const char *who, const char *times,
+	      const char *rest)
+{
+	struct parts parts = {0};
+	struct buffer drawn = {0};
+	/* the last column stays free: some terminals wrap at it */
+	size_t room = output_columns(STDERR_FILENO, COLUMNS) - 1;
 
 	if (!log_is_live())
 		return;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	buffer_print(&line, "redlock: ");
-	output_visible(&line, text, strlen(text), log_in_utf8);
-	/* the last column stays free: some terminals wrap at it */
+	add_part(&parts.name, name);
+	add_part(&parts.who, who);
+	add_part(&parts.times, times);
+	add_part(&parts.rest, rest);
 	buffer_print(&drawn, "\r");
-	buffer_append(&drawn, line.data,
-		      output_fit(line.data, line.length, columns() - 1));
+	if (!fit_all(&drawn, &parts, room, "redlock: ") &&
+	    !fit_all(&drawn, &parts, room, ""))
+		fit_some(&drawn, &parts, room);
 	buffer_print(&drawn, "\033[K");
-	buffer_release(&line);
+	buffer_release(&parts.name);
+	buffer_release(&parts.who);
+	buffer_release(&parts.times);
+	buffer_release(&parts.rest);
 	write_line(&drawn);
 	log_drawn = true;
 }

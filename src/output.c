@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "heap.h"
@@ -162,6 +163,29 @@ size_t output_fit(const char *text, size_t length, size_t columns)
 		at += size > 0 ? size : 1;
 	}
 	return at;
+}
+
+size_t output_width(const char *text, size_t length)
+{
+	uint32_t point = 0;
+	size_t columns = 0;
+
+	for (size_t at = 0, size; at<length; at += size> 0 ? size : 1) {
+		size = utf8_decode(text + at, length - at, &point);
+		columns += size > 0 ? width(point) : 1;
+	}
+	return columns;
+}
+
+size_t output_columns(int fd, size_t unknown)
+{
+	struct winsize size;
+
+	if (!isatty(fd))
+		return 0;
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return unknown;
+	return size.ws_col;
 }
 
 int output_utf8(void)

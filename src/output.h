@@ -32,6 +32,13 @@ void output_visible(struct buffer *buffer, const char *text, size_t length,
 /* How many bytes of visible text fit into so many columns of a terminal. */
 size_t output_fit(const char *text, size_t length, size_t columns);
 
+/* How many columns of a terminal visible text takes. */
+size_t output_width(const char *text, size_t length);
+
+/* How many columns fd has: 0 if it is no terminal, `unknown` if the terminal
+ * does not say. */
+size_t output_columns(int fd, size_t unknown);
+
 /* Whether the locale in the environment says UTF-8. */
 int output_utf8(void);
 

@@ -377,12 +377,9 @@ static enum lock_result wait_for_votes(struct queue *queue,
 		wake = deadline_earlier(wake, requests_next(&queue->requests));
 		if (is_split(queue, &wake))
 			return LOCK_AGAIN;
-		if (queue->show != NULL) {
-			queue->show(queue);
-			if (log_is_live())
-				wake = deadline_earlier(wake,
-							deadline_in(1000));
-		}
+		if (queue->show != NULL)
+			wake = deadline_earlier(
+				wake, queue->show(queue->context, queue));
 		use_the_time(lock);
 		queue->requests.news = false;
 		if (quorum_idle(lock->quorum, wake, &judge) ==

@@ -85,10 +85,10 @@ struct queue {
 	int64_t partial;  /* when to give up too few votes; 0: there are none */
 	int64_t patience; /* ms, with too few votes */
 	char before[SERVERS_MAX][HOLDER_MARK]; /* whom we have waited for */
-	/* called when who is ahead may have changed, and each second where a
-	 * live line is shown (log.h); NULL for none */
-	void (*show)(struct queue *queue);
-	int64_t shown; /* for show: the place that the title names */
+	/* called if somebody else may be ahead of us now, and at the latest when
+	 * it has asked for that; NULL for none */
+	struct deadline (*show)(void *context, struct queue *queue);
+	void *context; /* show's */
 };
 
 /* busy tells who holds KEY, by the last refusal; it must outlive the queue. */

@@ -92,11 +92,8 @@ void record_print_holder(struct buffer *text, const struct holder *holder)
 		buffer_print(text, " '%s'", holder->command);
 }
 
-void record_print_busy(struct buffer *text, const struct busy *busy)
+void record_print_who(struct buffer *text, const struct busy *busy)
 {
-	char time[DURATION_TEXT];
-	int64_t since = busy->at > 0 ? clock_ms() - busy->at : 0;
-
 	if (busy->left == -2) {
 		buffer_print(text, "others wait for it and come first");
 		return;
@@ -106,6 +103,15 @@ void record_print_busy(struct buffer *text, const struct busy *busy)
 		record_print_holder(text, &busy->holder);
 	else
 		buffer_print(text, "another program");
+}
+
+void record_print_times(struct buffer *text, const struct busy *busy)
+{
+	char time[DURATION_TEXT];
+	int64_t since = busy->at > 0 ? clock_ms() - busy->at : 0;
+
+	if (busy->left == -2)
+		return;
 	if (busy->held >= 0)
 		buffer_print(text, " for %s",
 			     duration_format(time, busy->held + since));
@@ -114,4 +120,10 @@ void record_print_busy(struct buffer *text, const struct busy *busy)
 			     duration_format(time, busy->left - since));
 	else if (busy->told && busy->left < 0)
 		buffer_print(text, ", with no expiry");
+}
+
+void record_print_busy(struct buffer *text, const struct busy *busy)
+{
+	record_print_who(text, busy);
+	record_print_times(text, busy);
 }

@@ -46,7 +46,13 @@ struct busy {
 /* Appends "web3 pid 812 'backup.sh'". */
 void record_print_holder(struct buffer *text, const struct holder *holder);
 
-/* Appends "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
+/* Appends "held by web3 pid 812 'backup.sh'". */
+void record_print_who(struct buffer *text, const struct busy *busy);
+
+/* Appends " for 4m10s, 21s left". */
+void record_print_times(struct buffer *text, const struct busy *busy);
+
+/* Both: "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
 void record_print_busy(struct buffer *text, const struct busy *busy);
 
 #endif

@@ -1,13 +1,9 @@
 #include "waiter.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "duration.h"
 #include "log.h"
+#include "progress.h"
 #include "queue.h"
 #include "signals.h"
-#include "title.h"
 #include "trust.h"
 
 #define PAUSE_LONGEST 128 /* ms, while others hold the lock */
@@ -26,6 +22,7 @@ struct wait {
 	bool poll;
 	bool answered; /* a quorum has, at least once */
 	bool told;     /* of an outage */
+	struct progress progress;
 };
 
 static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
@@ -93,35 +90,30 @@ static void tell_outage(struct wait *wait, const struct lock *lock,
 	wait->told = true;
 }
 
-/* False where a signal came. */
-static bool pause_for(int64_t ms, const struct wait *wait, int interrupt)
+/* False if a signal came. busy: who has KEY; NULL if that is not known. */
+static bool pause_for(int64_t ms, struct wait *wait, const struct busy *busy,
+		      int interrupt)
 {
 	struct pollfd polled = {.fd = interrupt, .events = POLLIN};
 	struct deadline until = deadline_earlier(deadline_in(ms), wait->limit);
+	struct deadline wake = until;
 
-	while (!deadline_passed(until))
-		if (deadline_poll(&polled, 1, until) > 0 &&
+	while (!deadline_passed(until)) {
+		if (busy != NULL)
+			wake = deadline_earlier(
+				until,
+				progress_show(&wait->progress, busy, 0, NULL));
+		if (deadline_poll(&polled, 1, wake) > 0 &&
 		    signals_have_come(interrupt))
 			return false;
+	}
 	return true;
 }
 
 /* --- what is seen of it ------------------------------------------------- */
 
-static const char *ordinal(char text[24], int64_t number)
-{
-	int64_t last = number % 10;
-	const char *end = number / 10 % 10 == 1 || last < 1 || last > 3 ? "th"
-			  : last == 1                                   ? "st"
-			  : last == 2                                   ? "nd"
-									: "rd";
-
-	snprintf(text, 24, "%" PRId64 "%s", number, end);
-	return text;
-}
-
-/* The worst of the servers' queues, from 1; 0 where we stand in none, as those
- * who only wait. */
+/* The worst of the servers' queues, from 1; 0 if we stand in none, as those who
+ * only wait do. */
 static int64_t place_in_line(const struct queue *queue)
 {
 	int64_t place = -1;
@@ -134,35 +126,11 @@ static int64_t place_in_line(const struct queue *queue)
 	return place + 1;
 }
 
-static void show_line(const struct lock *lock, const struct busy *busy,
-		      const char *place, int64_t began)
+static struct deadline show(void *context, struct queue *queue)
 {
-	struct buffer text = {0};
-	char waited[DURATION_TEXT];
-
-	if (!log_is_live())
-		return;
-	record_print_busy(&text, busy);
-	log_live("%.*s: %s%s, waiting for %s", (int)lock->key.length,
-		 lock->key.data, text.data, place,
-		 duration_format(waited, clock_ms() - began));
-	buffer_release(&text);
-}
-
-static void show(struct queue *queue)
-{
-	const struct lock *lock = queue->lock;
-	int64_t place = place_in_line(queue);
-	char number[24], text[40] = "";
-
-	if (place > 0)
-		snprintf(text, sizeof(text), ", %s in line",
-			 ordinal(number, place));
-	if (place != queue->shown || !title_is_set())
-		title_set("%.*s: waiting%s", (int)lock->key.length,
-			  lock->key.data, text);
-	queue->shown = place;
-	show_line(lock, queue->requests.busy, text, queue->requests.began);
+	return progress_show(
+		context, queue->requests.busy, place_in_line(queue),
+		queue->outage.code != 0 ? queue->outage.text : NULL);
 }
 
 /* --- waiting ------------------------------------------------------------ */
@@ -180,6 +148,7 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 	queue_init(&queue, lock, busy);
 	queue.requests.began = wait->began;
 	queue.show = show;
+	queue.context = &wait->progress;
 	for (;;) {
 		result = queue_wait(&queue, wait->limit, error);
 		if (result != LOCK_AGAIN)
@@ -189,7 +158,7 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 		queue.requests.began += token_jitter(SPLIT_APART);
 		if (!pause_for(token_jitter(doubled(SPLIT_PAUSE, splits++,
 						    SPLIT_LONGEST)),
-			       wait, lock->quorum->interrupt)) {
+			       wait, NULL, lock->quorum->interrupt)) {
 			result = LOCK_INTERRUPTED;
 			break;
 		}
@@ -202,8 +171,35 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 		result = LOCK_AGAIN;
 	}
 	queue_release(&queue);
-	log_live_end();
 	return result;
+}
+
+static enum lock_result acquire(struct wait *wait, struct lock *lock,
+				struct busy *busy, struct error *error)
+{
+	const struct patience *patience = wait->patience;
+
+	for (;;) {
+		enum lock_result result = lock_acquire(
+			lock, deadline_in(lock->quorum->timeout), busy, error);
+		bool waits = result == LOCK_BUSY && patience->wait;
+
+		wait->tries++;
+		if (is_over(wait, result, lock, busy, error))
+			return result;
+		if (result == LOCK_ERROR)
+			tell_outage(wait, lock, error);
+		else
+			wait->answered = true;
+		if (waits && !wait->poll) {
+			result = stand_in_line(wait, lock, busy, error);
+			if (result != LOCK_AGAIN)
+				return result;
+		}
+		if (!pause_for(next_pause(wait, lock, result), wait,
+			       waits ? busy : NULL, lock->quorum->interrupt))
+			return LOCK_INTERRUPTED;
+	}
 }
 
 enum lock_result waiter_acquire(struct lock *lock,
@@ -217,26 +213,11 @@ enum lock_result waiter_acquire(struct lock *lock,
 		.began = clock_ms(),
 		.poll = patience->poll,
 	};
+	enum lock_result result;
 
 	trust_begin(lock);
-	for (;;) {
-		enum lock_result result = lock_acquire(
-			lock, deadline_in(lock->quorum->timeout), busy, error);
-
-		wait.tries++;
-		if (is_over(&wait, result, lock, busy, error))
-			return result;
-		if (result == LOCK_ERROR)
-			tell_outage(&wait, lock, error);
-		else
-			wait.answered = true;
-		if (result == LOCK_BUSY && patience->wait && !wait.poll) {
-			result = stand_in_line(&wait, lock, busy, error);
-			if (result != LOCK_AGAIN)
-				return result;
-		}
-		if (!pause_for(next_pause(&wait, lock, result), &wait,
-			       lock->quorum->interrupt))
-			return LOCK_INTERRUPTED;
-	}
+	progress_init(&wait.progress, lock, wait.began);
+	result = acquire(&wait, lock, busy, error);
+	progress_end();
+	return result;
 }

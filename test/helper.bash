@@ -112,7 +112,14 @@ finish() {
 	wait "${spawned[$1]}" 2>/dev/null || status=$?
 	output=$(<"$TMP/$1.out")
 	stderr=$(<"$TMP/$1.err")
+	forget_long_waits
 	unset "spawned[$1]"
+}
+
+# forget_long_waits: $stderr without the lines that tell of a wait of 10 s or more: on a slow machine there are some.
+forget_long_waits() {
+	[[ $stderr != *', waiting for '* ]] ||
+		stderr=$(grep -vE '^redlock: .*, waiting for ([1-9][0-9]+s|[0-9]+[mh].*)$' <<<"$stderr") || :
 }
 
 # redlock ARGUMENT...: runs it to its end, bounded; $status, $output, $lines and $stderr are as after
@@ -122,6 +129,7 @@ redlock() {
 	timeout -k 1 60 "$REDLOCK" "$@" </dev/null >"$TMP/redlock.out" 2>"$TMP/redlock.err" || status=$?
 	output=$(<"$TMP/redlock.out")
 	stderr=$(<"$TMP/redlock.err")
+	forget_long_waits
 	mapfile -t lines <"$TMP/redlock.out"
 }
 

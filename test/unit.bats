@@ -41,6 +41,10 @@ unit() {
 	unit live
 }
 
+@test "a wait is told of after 10 s, 1, 5 and 15 min, and then each 30 min" {
+	unit progress
+}
+
 @test "patterns match as Redis matches them" {
 	unit glob
 }

@@ -428,3 +428,69 @@ crosses() {
 	refuses 64 "'256'" wait -E 256 key
 	no_row_failed
 }
+
+# ---------------------------------------------------------------- what is told of a wait
+
+# told NAME LINE...: what it has said of its wait is these lines, each an extended regular expression.
+told() {
+	local name=$1 line n=0 lines
+	shift
+	mapfile -t lines < <(grep ', waiting for ' "$TMP/$name.err")
+	((${#lines[@]} == $#)) || return
+	for line; do [[ ${lines[n++]} =~ ^redlock:\ $KEY:\ $line$ ]] || return; done
+}
+
+@test "off a terminal a wait is told of after 10 s: who has KEY, for how long, our place; with -q it is not" {
+	local holder
+	use 3
+	holder="held by $(uname -n) pid [0-9]+ '.*/note .* holder' for 1[0-9.]+s"
+	takes holder
+	wait_until 'entered holder'
+	takes first
+	wait_until 'queued 1 0 1 2'
+	takes second
+	wait_until 'queued 2 0 1 2'
+	takes silent -q
+	takes again --poll=300ms
+	takes seldom --poll=2m
+	waits waiter
+	wait_until 'queued 4 0 1 2'
+	told first # nothing yet
+	wait_until 'told waiter "$holder(, [0-9]+s left)?, waiting for 1[0-9]s"' 30
+	wait_until 'told first "$holder(, [0-9]+s left)?, 1st in line, waiting for 1[0-9]s"'
+	wait_until 'told second "$holder(, [0-9]+s left)?, 2nd in line, waiting for 1[0-9]s"'
+	wait_until 'told again "$holder(, [0-9]+s left)?, waiting for 1[0-9]s"'
+	wait_until 'told seldom "$holder(, [0-9]+s left)?, waiting for 1[0-9]s"'
+	[[ ! -s $TMP/silent.err ]]
+	kill -TERM "$(pid seldom)" "$(pid again)"
+	ends holder first second silent
+	done_well holder first second silent waiter
+}
+
+@test "with -v a wait is told of at once" {
+	use 1
+	takes holder --label 'the holder'
+	wait_until 'entered holder'
+	waits waiter -v
+	wait_until "told waiter \"held by $(uname -n) pid [0-9]+ 'the holder' for [0-9.]+m?s(, [0-9]+s left)?, waiting for [0-9]+ms\""
+	ends holder
+	done_well holder
+	finish waiter
+	[[ $status == 0 ]]
+}
+
+@test "a wait that is told of asks the servers for nothing more" {
+	local before
+	servers_start 1 # where nobody else is counted
+	takes holder
+	wait_until 'entered holder'
+	waits waiter -v
+	wait_until 'grep -q ", waiting for " "$TMP/waiter.err"'
+	before=$(commands 0)
+	sleep 0.7 # a poll would show
+	(($(commands 0) - before <= 1))
+	ends holder
+	done_well holder
+	finish waiter
+	[[ $status == 0 ]]
+}

@@ -84,38 +84,43 @@ static void rewritten(void)
 {
 	expect_live(true);
 	log_live_end();
-	log_live("%s: %d in line", "key", 2);
-	log_live("%s: 1 in line", "key");
+	log_live("key", "", "", "2 in line");
+	log_live("key", "", "", "1 in line");
 	log_live_end();
 	log_live_end();
 }
 
 static void erased_by_others(void)
 {
-	log_live("a");
+	log_live("a", "", "", "z");
 	log_error("b");
 	log_notice("c");
-	log_live("d");
+	log_live("d", "", "", "z");
 	log_notice("e");
 }
 
 static void hostile(void)
 {
-	log_live("a\033[31m\n\xff");
+	log_live("a\033[31m\n\xff", "", "", "b");
 }
 
-static void cut(void)
+static void long_line(void)
 {
-	log_live("0123456789");
-	log_live("\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc");
+	log_live("deploy", "held by web3 pid 812 '/usr/local/bin/backup.sh'",
+		 " for 4m10s", "3rd in line, waiting for 2m");
+}
+
+static void wide_letters(void)
+{
 	/* two columns each */
-	log_live("\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2");
+	log_live("\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", "", "",
+		 "\xc3\xbc\xc3\xbc");
 }
 
 static void silent(void)
 {
 	expect_live(false);
-	log_live("a");
+	log_live("a", "", "", "z");
 	log_error("b");
 	log_live_end();
 }
@@ -138,7 +143,7 @@ static void in_background(void)
 /* Drawn, and then sent to the background: it is not ours to erase. */
 static void leaves_foreground(void)
 {
-	log_live("a");
+	log_live("a", "", "", "z");
 	if (fork() == 0) {
 		setpgid(0, 0);
 		log_live_end();
@@ -162,17 +167,38 @@ static const struct scene scenes[] = {
 	 "\rredlock: key: 2 in line" CLEAR "\rredlock: key: 1 in line" CLEAR
 	 "\r" CLEAR},
 	{"erased", erased_by_others, 80, LOG_NORMAL, "",
-	 "\rredlock: a" CLEAR "\r" CLEAR
-	 "redlock: b\r\nredlock: c\r\n\rredlock: d" CLEAR "\r" CLEAR
+	 "\rredlock: a: z" CLEAR "\r" CLEAR
+	 "redlock: b\r\nredlock: c\r\n\rredlock: d: z" CLEAR "\r" CLEAR
 	 "redlock: e\r\n"},
 	{"hostile", hostile, 80, LOG_NORMAL, "xterm",
-	 "\rredlock: a\\e[31m\\n\\xff" CLEAR},
-	{"cut", cut, 15, LOG_NORMAL, "xterm",
-	 "\rredlock: 01234" CLEAR
-	 "\rredlock: \xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc" CLEAR
-	 "\rredlock: \xe6\xbc\xa2\xe6\xbc\xa2" CLEAR},
+	 "\rredlock: a\\e[31m\\n\\xff: b" CLEAR},
+	{"200 columns", long_line, 200, LOG_NORMAL, "xterm",
+	 "\rredlock: deploy: held by web3 pid 812 '/usr/local/bin/backup.sh' "
+	 "for 4m10s, 3rd in line, waiting for 2m" CLEAR},
+	{"80 columns", long_line, 80, LOG_NORMAL, "xterm",
+	 "\rredlock: deploy: held by web3 pid 812... for 4m10s, 3rd in line, "
+	 "waiting for 2m" CLEAR},
+	{"60 columns", long_line, 60, LOG_NORMAL, "xterm",
+	 "\rdeploy: held by w... for 4m10s, 3rd in line, "
+	 "waiting for 2m" CLEAR},
+	{"50 columns", long_line, 50, LOG_NORMAL, "xterm",
+	 "\rredlock: deploy: 3rd in line, waiting for 2m" CLEAR},
+	{"40 columns", long_line, 40, LOG_NORMAL, "xterm",
+	 "\rdeploy: 3rd in line, waiting for 2m" CLEAR},
+	{"36 columns", long_line, 36, LOG_NORMAL, "xterm",
+	 "\rdeploy: 3rd in line, waiting for 2m" CLEAR},
+	{"35 columns", long_line, 35, LOG_NORMAL, "xterm",
+	 "\rde...: 3rd in line, waiting for 2m" CLEAR},
+	{"28 columns", long_line, 28, LOG_NORMAL, "xterm",
+	 "\r3rd in line, waiting for 2m" CLEAR},
+	{"10 columns", long_line, 10, LOG_NORMAL, "xterm", "\r3rd in li" CLEAR},
+	{"wide letters", wide_letters, 22, LOG_NORMAL, "xterm",
+	 "\rredlock: \xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2: "
+	 "\xc3\xbc\xc3\xbc" CLEAR},
+	{"wide letters, cut", wide_letters, 10, LOG_NORMAL, "xterm",
+	 "\r\xe6\xbc\xa2...: \xc3\xbc\xc3\xbc" CLEAR},
 	{"of unknown width", hostile, 0, LOG_NORMAL, "xterm",
-	 "\rredlock: a\\e[31m\\n\\xff" CLEAR},
+	 "\rredlock: a\\e[31m\\n\\xff: b" CLEAR},
 	{"one column", hostile, 1, LOG_NORMAL, "xterm", "\r" CLEAR},
 	{"quiet", silent, 80, LOG_QUIET, "xterm", "redlock: b\r\n"},
 	{"verbose", silent, 80, LOG_VERBOSE, "xterm", "redlock: b\r\n"},
@@ -180,7 +206,7 @@ static const struct scene scenes[] = {
 	{"background", in_background, 80, LOG_NORMAL, "xterm",
 	 "redlock: b\r\n"},
 	{"leaves", leaves_foreground, 80, LOG_NORMAL, "xterm",
-	 "\rredlock: a" CLEAR "redlock: b\r\n"},
+	 "\rredlock: a: z" CLEAR "redlock: b\r\n"},
 	{"redirected", redirected, 80, LOG_NORMAL, "xterm", ""},
 };
 

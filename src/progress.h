@@ -1,0 +1,45 @@
+/*
+ * What is told of a wait while it goes on: who has KEY and for how long, our
+ * place in the queue, and the time waited.
+ *
+ *	progress_init(&progress, &lock, clock_ms());
+ *	wake = progress_show(&progress, &busy, place, NULL);
+ *	progress_end();
+ *
+ * In a terminal's foreground that is one live line, drawn each second (log.h).
+ * Elsewhere it is a line after 10 s, after 1, 5 and 15 min, and then each 30
+ * min; with -v there is one at once, too; with -q there is none. The process
+ * title names the place.
+ *
+ * Nothing is asked of the servers for it: what their last refusals said is
+ * told. A waiter asks each server again every 5 s at most (requests.h), so a
+ * new holder is known by then.
+ */
+#ifndef PROGRESS_H
+#define PROGRESS_H
+
+#include "lock.h"
+
+struct progress {
+	const struct lock *lock;
+	int64_t began; /* clock_ms() */
+	int64_t due;   /* ms waited: when the next line is told */
+	int64_t place; /* that the title names */
+};
+
+void progress_init(struct progress *progress, const struct lock *lock,
+		   int64_t began);
+
+/* After how many ms of waiting a line is told next. */
+int64_t progress_after(int64_t waited);
+
+/* place: ours in the queue, from 1; 0 for none. outage: why there is no quorum
+ * now, or NULL. Returns when to call again at the latest. */
+struct deadline progress_show(struct progress *progress,
+			      const struct busy *busy, int64_t place,
+			      const char *outage);
+
+/* Call before anything else is done with the terminal. */
+void progress_end(void);
+
+#endif
