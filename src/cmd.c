@@ -177,7 +177,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	warn_of_permits(session);
 	record_describe(&session->lock.description, pid,
 			settings->label != NULL ? settings->label : label,
-			settings->ttl);
+			settings->ttl, session->lock.room > 0);
 	switch (waiter_acquire(&session->lock, &settings->patience, &busy,
 			       &error)) {
 	case LOCK_OK:

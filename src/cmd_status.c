@@ -56,22 +56,28 @@ static void print_command(struct buffer *text, const struct busy *who)
 		buffer_print(text, "'%s'", who->holder.command);
 }
 
+static void print_times(struct buffer *cell, const struct busy *who)
+{
+	bool left = who->left < 0 || record_tells_left(who);
+	char text[DURATION_TEXT];
+
+	if (who->held >= 0)
+		buffer_print(cell, "for %s%s", duration_format(text, who->held),
+			     left ? ", " : "");
+	if (who->left < 0)
+		buffer_print(cell, "no expiry");
+	else if (left)
+		buffer_print(cell, "%s left", duration_format(text, who->left));
+}
+
 static void make_holder(struct row *row, const struct view *view, size_t n)
 {
 	const struct seen *seen = &view->holders.seen[n];
 	const struct busy *who = &seen->who;
-	char text[DURATION_TEXT];
 
 	buffer_print(&row->cell[0], "holder");
 	print_who(&row->cell[1], who);
-	if (who->held >= 0)
-		buffer_print(&row->cell[2], "for %s, ",
-			     duration_format(text, who->held));
-	if (who->left >= 0)
-		buffer_print(&row->cell[2], "%s left",
-			     duration_format(text, who->left));
-	else
-		buffer_print(&row->cell[2], "no expiry");
+	print_times(&row->cell[2], who);
 	if (seen->count > 1)
 		buffer_print(&row->cell[3], "%" PRId64 " times", seen->count);
 	print_command(&row->cell[4], who);

@@ -9,6 +9,7 @@
 #include "duration.h"
 
 #define LABEL_LONGEST 160 /* bytes of the label that are kept */
+#define FIRST_LEASE 3000  /* ms that a waiter is granted, at most */
 
 static void describe(struct buffer *text, const char *name, const char *value,
 		     size_t length)
@@ -19,7 +20,7 @@ static void describe(struct buffer *text, const char *name, const char *value,
 }
 
 void record_describe(struct buffer *text, pid_t pid, const char *label,
-		     int64_t ttl)
+		     int64_t ttl, bool renews)
 {
 	/* from the environment: asking the name service costs every start */
 	const char *user =
@@ -33,7 +34,8 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 		describe(text, "user", user, strnlen(user, 32));
 	else
 		buffer_print(text, "user=uid %ld\n", (long)getuid());
-	buffer_print(text, "ttl=%" PRId64 "\n", ttl);
+	buffer_print(text, "ttl=%" PRId64 "\n%s", ttl,
+		     renews ? "renews=yes\n" : "");
 	describe(text, "command", label, strnlen(label, LABEL_LONGEST));
 }
 
@@ -45,12 +47,19 @@ static void copy(char *to, size_t size, const char *value, size_t length)
 	to[length] = '\0';
 }
 
+static int64_t read_number(const char *value, size_t length)
+{
+	char number[21];
+
+	copy(number, sizeof(number), value, length);
+	return strtoll(number, NULL, 10);
+}
+
 static void parse_line(struct holder *holder, const char *line, size_t length)
 {
 	const char *equals = memchr(line, '=', length);
 	const char *value;
 	size_t name, rest;
-	char number[21];
 
 	if (equals == NULL)
 		return;
@@ -63,10 +72,12 @@ static void parse_line(struct holder *holder, const char *line, size_t length)
 		copy(holder->user, sizeof(holder->user), value, rest);
 	else if (name == 7 && memcmp(line, "command", name) == 0)
 		copy(holder->command, sizeof(holder->command), value, rest);
-	else if (name == 3 && memcmp(line, "pid", name) == 0) {
-		copy(number, sizeof(number), value, rest);
-		holder->pid = strtoll(number, NULL, 10);
-	}
+	else if (name == 6 && memcmp(line, "renews", name) == 0)
+		holder->renews = rest == 3 && memcmp(value, "yes", 3) == 0;
+	else if (name == 3 && memcmp(line, "pid", name) == 0)
+		holder->pid = read_number(value, rest);
+	else if (name == 3 && memcmp(line, "ttl", name) == 0)
+		holder->ttl = read_number(value, rest);
 }
 
 void record_parse(struct holder *holder, const char *text, size_t length)
@@ -105,6 +116,17 @@ void record_print_who(struct buffer *text, const struct busy *busy)
 		buffer_print(text, "another program");
 }
 
+bool record_tells_left(const struct busy *busy)
+{
+	const struct holder *holder = &busy->holder;
+	int64_t first = holder->ttl < FIRST_LEASE ? holder->ttl : FIRST_LEASE;
+
+	if (!busy->known || !holder->renews || holder->ttl <= 0)
+		return true;
+	return busy->left > holder->ttl ||
+	       (busy->left < holder->ttl / 2 && busy->held >= first);
+}
+
 void record_print_times(struct buffer *text, const struct busy *busy)
 {
 	char time[DURATION_TEXT];
@@ -115,7 +137,7 @@ void record_print_times(struct buffer *text, const struct busy *busy)
 	if (busy->held >= 0)
 		buffer_print(text, " for %s",
 			     duration_format(time, busy->held + since));
-	if (busy->told && busy->left >= since)
+	if (busy->told && busy->left >= since && record_tells_left(busy))
 		buffer_print(text, ", %s left",
 			     duration_format(time, busy->left - since));
 	else if (busy->told && busy->left < 0)

@@ -4,6 +4,17 @@
  *
  * A description is what some holder wrote: nothing in it is relied on for
  * safety, and every field may be missing, wrong or hostile when it is read.
+ *
+ * Of a holder that renews its lease, the time that is left says nothing: it is
+ * not about to end. It is told only if
+ *  - nobody renews the lease, as after `redlock acquire`; or
+ *  - the renewal is late: less than half of the ttl was left. A holder renews
+ *    after a third of the ttl; so by then a renewal has failed, or the holder is
+ *    gone, stopped or cut off. What was left when the server said so is judged,
+ *    not what has become of it since. A lease is shorter than that at first, as
+ *    a waiter is granted 3 s (queue.h), so that its first 3 s are left out; or
+ *  - the lease is longer than the ttl: then the holder is gone, and --min-hold
+ *    keeps the lock, or somebody has extended it by hand.
  */
 #ifndef RECORD_H
 #define RECORD_H
@@ -20,12 +31,14 @@ struct holder {
 	char user[33];
 	char command[161];
 	int64_t pid; /* 0 where unknown */
+	int64_t ttl; /* ms, 0 where unknown */
+	bool renews; /* it renews its lease until it gives the lock back */
 };
 
-/* Appends a description: pid holds the lock, for what label says.
- * The server puts the line since= (its own clock, ms) in front. */
+/* Appends a description: pid holds the lock, for what label says, and renews it
+ * or does not. The server puts the line since= (its own clock, ms) in front. */
 void record_describe(struct buffer *text, pid_t pid, const char *label,
-		     int64_t ttl);
+		     int64_t ttl, bool renews);
 
 /* Reads a description; unknown lines are passed over, long values cut. */
 void record_parse(struct holder *holder, const char *text, size_t length);
@@ -49,10 +62,13 @@ void record_print_holder(struct buffer *text, const struct holder *holder);
 /* Appends "held by web3 pid 812 'backup.sh'". */
 void record_print_who(struct buffer *text, const struct busy *busy);
 
-/* Appends " for 4m10s, 21s left". */
+/* Whether the time that is left is worth telling (above). */
+bool record_tells_left(const struct busy *busy);
+
+/* Appends " for 4m10s", and ", 21s left" if that is worth telling. */
 void record_print_times(struct buffer *text, const struct busy *busy);
 
-/* Both: "held by web3 pid 812 'backup.sh' for 4m10s, 21s left". */
+/* Both: "held by web3 pid 812 'backup.sh' for 4m10s". */
 void record_print_busy(struct buffer *text, const struct busy *busy);
 
 #endif

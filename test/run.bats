@@ -492,11 +492,11 @@ signal_state() {
 	[[ $status == 0 && $'\n'$output$'\n' == *$'\n'"command=redis-cli -s $SERVERS/0/redis.sock HVALS '$(record)'"$'\n'* ]]
 }
 
-@test "a busy KEY tells who has it: host, process, what it does, how long, how long yet" {
+@test "a busy KEY tells who has it: host, process, what it does, how long" {
 	spawn holder "$REDLOCK" run -t 60s --label backup.sh "$KEY" sleep 300
 	wait_until '! key_free 0'
 	redlock run -n "$KEY" true
-	expect 75 '' "redlock: $KEY: held by $(uname -n) pid $(pid holder) 'backup.sh' for [0-9.]+m?s, (60|[3-5][0-9])s left"
+	expect 75 '' "redlock: $KEY: held by $(uname -n) pid $(pid holder) 'backup.sh' for [0-9.]+m?s"
 	kill -TERM "$(pid holder)"
 	finish holder
 	rcli 0 SET "$KEY" foreign PX 600000

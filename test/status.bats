@@ -30,7 +30,7 @@ server() {
 	wait_until '[[ $(rcli 0 EXISTS $KEY) == 1 ]]'
 	redlock status "$KEY"
 	expect 0 "$KEY: exclusive, fence [0-9]{13}
-  holder  ${host:0:64} pid [0-9]+ \(ann\)  for $TIME, [0-9.]+s left  'backup of db1'$(server 0 held)"
+  holder  ${host:0:64} pid [0-9]+ \(ann\)  for $TIME  'backup of db1'$(server 0 held)"
 	redlock status --format=json "$KEY"
 	expect 0 '.*'
 	is_json
@@ -585,4 +585,47 @@ redlock: other: $(server_url 0): Connection refused.*"
 	local code=0
 	timeout 20 "$REDLOCK" status "$KEY" >/dev/full 2>"$TMP/err" || code=$?
 	[[ $code == 71 && $(<"$TMP/err") == "redlock: standard output: No space left on device" ]]
+}
+
+# everywhere LEFT: what a busy KEY, list, status and a wait tell of the holder's time.
+everywhere() {
+	local times="for $TIME$1"
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .* $times" || return
+	redlock wait -w 10ms "$KEY"
+	expect 75 '' "redlock: $KEY: held by .* $times" || return
+	redlock list "$KEY"
+	expect 0 "$KEY: exclusive, held by .* $times" || return
+	redlock status "$KEY"
+	expect 0 "$KEY: exclusive.*
+  holder  .*  $times  '.*'
+  server .*" || return
+	redlock status --format json "$KEY"
+	[[ $(of '.holders[0].left_ms > 0') == true ]] || return
+	redlock list --format json "$KEY"
+	[[ $(of '.left_ms > 0') == true ]]
+}
+
+@test "of a lease that is renewed no time left is told, but in JSON" {
+	only 0
+	spawn run "$REDLOCK" run -t 30s "$KEY" sleep 60
+	wait_until '! key_free 0'
+	everywhere ''
+}
+
+@test "the time left is told of a lease that nobody renews" {
+	only 0
+	redlock acquire -t 30s "$KEY"
+	everywhere ', [12][0-9]s left'
+}
+
+@test "the time left is told of a lease whose renewal is late: less than half of the ttl" {
+	only 0
+	hold_exclusive 0 token web3 812 backup.sh 4
+	rcli 0 HSET "$(record)" holder:token "$(described web3 812 backup.sh 4)"$'\nrenews=yes'
+	TIME='4h0[0-9]m'
+	rcli 0 PEXPIRE "$KEY" 29900
+	everywhere ''
+	rcli 0 PEXPIRE "$KEY" 14900
+	everywhere ', 1[0-9.]+s left'
 }

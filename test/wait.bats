@@ -456,11 +456,11 @@ told() {
 	waits waiter
 	wait_until 'queued 4 0 1 2'
 	told first # nothing yet
-	wait_until 'told waiter "$holder(, [0-9]+s left)?, waiting for 1[0-9]s"' 30
-	wait_until 'told first "$holder(, [0-9]+s left)?, 1st in line, waiting for 1[0-9]s"'
-	wait_until 'told second "$holder(, [0-9]+s left)?, 2nd in line, waiting for 1[0-9]s"'
-	wait_until 'told again "$holder(, [0-9]+s left)?, waiting for 1[0-9]s"'
-	wait_until 'told seldom "$holder(, [0-9]+s left)?, waiting for 1[0-9]s"'
+	wait_until 'told waiter "$holder, waiting for 1[0-9]s"' 30
+	wait_until 'told first "$holder, 1st in line, waiting for 1[0-9]s"'
+	wait_until 'told second "$holder, 2nd in line, waiting for 1[0-9]s"'
+	wait_until 'told again "$holder, waiting for 1[0-9]s"'
+	wait_until 'told seldom "$holder, waiting for 1[0-9]s"'
 	[[ ! -s $TMP/silent.err ]]
 	kill -TERM "$(pid seldom)" "$(pid again)"
 	ends holder first second silent
@@ -472,7 +472,7 @@ told() {
 	takes holder --label 'the holder'
 	wait_until 'entered holder'
 	waits waiter -v
-	wait_until "told waiter \"held by $(uname -n) pid [0-9]+ 'the holder' for [0-9.]+m?s(, [0-9]+s left)?, waiting for [0-9]+ms\""
+	wait_until "told waiter \"held by $(uname -n) pid [0-9]+ 'the holder' for [0-9.]+m?s, waiting for [0-9]+ms\""
 	ends holder
 	done_well holder
 	finish waiter

@@ -322,7 +322,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	lock.permits = lock.kind == KIND_PERMITS ? 2 : 0;
 	quorum.permits = lock.permits > 0 ? lock.permits : 1;
 	lock.room = data[1] & 128 ? 500 : 0;
-	record_describe(&lock.description, 1, "fuzz", TTL);
+	record_describe(&lock.description, 1, "fuzz", TTL, true);
 	exercise(&lock, data[0]);
 	lock_release_memory(&lock);
 	quorum_release(&quorum);

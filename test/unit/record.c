@@ -33,7 +33,7 @@ static void test_round_trip(void)
 	char wanted[400], host[65] = "";
 
 	setenv("LOGNAME", "bob", 1);
-	record_describe(&text, 812, "backup.sh\npid=1\033", 30000);
+	record_describe(&text, 812, "backup.sh\npid=1\033", 30000, false);
 	record_parse(&busy.holder, text.data, text.length);
 	CHECK(busy.holder.pid == 812, "pid %lld", (long long)busy.holder.pid);
 	CHECK(same(busy.holder.user, "bob"), "user %s", busy.holder.user);
@@ -56,6 +56,47 @@ static void test_shown(void)
 	check_shown(&busy, "held by another program, 21s left");
 	busy.left = -1;
 	check_shown(&busy, "held by another program, with no expiry");
+}
+
+/* The time that is left is told if nobody renews the lease, or not in time. */
+static void test_left(void)
+{
+	static const struct {
+		const char *lines;
+		int64_t held, left;
+		bool told;
+	} table[] = {
+		{"ttl=30000\nrenews=yes\n", 250000, 30000, false},
+		{"ttl=30000\nrenews=yes\n", 250000, 26000, false},
+		{"ttl=30000\nrenews=yes\n", 250000, 15000, false},
+		{"ttl=30000\nrenews=yes\n", 250000, 14999, true},
+		{"ttl=30000\nrenews=yes\n", 250000, 30001, true},
+		{"ttl=30000\nrenews=yes\n", 2999, 100, false},
+		{"ttl=30000\nrenews=yes\n", 3000, 100, true},
+		{"ttl=1000\nrenews=yes\n", 1000, 100, true},
+		{"ttl=30000\n", 250000, 26000, true},
+		{"ttl=30000\nrenews=no\n", 250000, 26000, true},
+		{"renews=yes\n", 250000, 26000, true},
+		{"ttl=-1\nrenews=yes\n", 250000, 26000, true},
+		{"ttl=x\nrenews=yes\n", 250000, 26000, true},
+		{"ttl=99999999999999999999\nrenews=yes\n", 250000, 26000, true},
+	};
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct busy busy = {
+			.told = true,
+			.known = true,
+			.held = table[i].held,
+			.left = table[i].left,
+		};
+
+		parse(&busy.holder, table[i].lines);
+		CHECK(record_tells_left(&busy) == table[i].told,
+		      "%zu: %s held %lld left %lld", i, table[i].lines,
+		      (long long)table[i].held, (long long)table[i].left);
+	}
+	check_shown(&(struct busy){.told = true, .held = -1, .left = 5},
+		    "held by another program, 5ms left");
 }
 
 static void test_hostile(void)
@@ -101,10 +142,10 @@ static void test_long_label(void)
 
 	memset(label, '\n', 100000);
 	label[100000] = '\0';
-	record_describe(&text, 1, label, 1);
+	record_describe(&text, 1, label, 1, true);
 	for (const char *c = text.data; *c; c++)
 		lines += *c == '\n';
-	CHECK(lines == 5, "%d lines", lines);
+	CHECK(lines == 6, "%d lines", lines);
 	CHECK(text.length < 1024, "%zu bytes", text.length);
 	record_parse(&holder, text.data, text.length);
 	buffer_release(&text);
@@ -115,6 +156,7 @@ int main(void)
 {
 	test_round_trip();
 	test_shown();
+	test_left();
 	test_hostile();
 	test_long_label();
 	return check_result();
