@@ -118,7 +118,7 @@ $(BUILD)/test/tap: test/bench/tap.c | $(BUILD)/test
 
 $(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS) | $(BUILD)/test
 	$(call say,CC)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
+	$(Q)$(CC) $(ALL_CFLAGS) -fno-lto $(ALL_LDFLAGS) -o $@ $< \
 		$(filter-out $(BUILD)/redlock.o,$(OBJECTS)) $(LIBRARIES)
 
 # redlock without one of its safety mechanisms, for the test that has to notice:
