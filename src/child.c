@@ -106,8 +106,10 @@ static void wait_for_exec(const struct child *child, struct start *start,
 	while (poll(&polled, 1, LOOK_AGAIN) <= 0) {
 		int number = child_stopped(child);
 
-		if (number != 0)
-			job_stop(start->job, number, child->pid);
+		if (number == 0)
+			continue;
+		child_note_stop(child);
+		job_stop(start->job, number, child->pid, start->latest);
 	}
 }
 
@@ -206,15 +208,25 @@ bool child_shares_group(const struct child *child)
 	return child->group == 0 && getpgid(child->pid) == getpgrp();
 }
 
-int child_stopped(const struct child *child)
+static int stop_of(const struct child *child, int options)
 {
 	siginfo_t info = {0};
 
-	return waitid(P_PID, (id_t)child->pid, &info, WSTOPPED | WNOHANG) ==
-				       0 &&
+	return waitid(P_PID, (id_t)child->pid, &info,
+		      WSTOPPED | WNOHANG | options) == 0 &&
 			       info.si_pid != 0
 		       ? info.si_status
 		       : 0;
+}
+
+int child_stopped(const struct child *child)
+{
+	return stop_of(child, WNOWAIT);
+}
+
+void child_note_stop(const struct child *child)
+{
+	stop_of(child, 0);
 }
 
 bool child_has_exited(const struct child *child)

@@ -62,8 +62,11 @@ void child_signal(const struct child *child, int number);
 /* Whether COMMAND is in redlock's group now. */
 bool child_shares_group(const struct child *child);
 
-/* The signal that has stopped COMMAND since the last call; 0: none. */
+/* The signal that has stopped COMMAND, unless that was _noted; 0: none. */
 int child_stopped(const struct child *child);
+
+/* We have done what follows from this stop. */
+void child_note_stop(const struct child *child);
 
 /* Whether it has exited; it is not reaped and keeps its pid. */
 bool child_has_exited(const struct child *child);

@@ -11,6 +11,7 @@
 #include "duration.h"
 #include "job.h"
 #include "overdue.h"
+#include "process.h"
 #include "signals.h"
 #include "tree.h"
 #include "watchdog.h"
@@ -151,28 +152,44 @@ static void note_lost(struct run *run)
 			  : ": COMMAND is stopped");
 }
 
-/* Hands on every signal that has come, but what COMMAND has got as well. */
-static void take_signals(struct run *run)
+/* Hands on every signal that has come, but what COMMAND has got as well. Whether the
+ * whole job was told to stop. */
+static bool take_signals(struct run *run)
 {
+	bool stops = false;
 	int number;
 
-	while ((number = signals_next()) != 0)
-		if (number != SIGCHLD && !(job_has_got(&run->job, number) &&
-					   child_shares_group(&run->child)))
+	while ((number = signals_next()) != 0) {
+		bool shared;
+
+		if (number == SIGCHLD)
+			continue;
+		shared = job_has_got(&run->job, number) &&
+			 child_shares_group(&run->child);
+		stops |= shared && number == SIGTSTP;
+		if (!shared)
 			child_signal(&run->child, number);
+	}
+	return stops;
 }
 
 /* The shell waits for us to stop, too, and will bring both back. Who stops COMMAND
- * in order to kill it is not the user. */
-static void follow_stop(struct run *run)
+ * in order to kill it is not the user. Nor is it, mostly, who stops nothing but
+ * COMMAND (job.h). */
+static void follow_stop(struct run *run, bool told)
 {
 	int number;
 
-	if (!job_has_terminal(&run->job))
+	if (!job_has_terminal(&run->job) || run->overdue.begun ||
+	    guard_kills(&run->guard))
 		return;
 	number = child_stopped(&run->child);
-	if (number != 0 && !run->overdue.begun && !guard_kills(&run->guard))
-		job_stop(&run->job, number, run->child.pid);
+	if (number == 0 || (number == SIGSTOP && !told &&
+			    !process_sends(run->child.pid, SIGSTOP)))
+		return;
+	child_note_stop(&run->child);
+	job_stop(&run->job, told ? SIGTSTP : number, run->child.pid,
+		 guard_begins(&run->guard));
 }
 
 static void stop_overdue(struct run *run)
@@ -246,8 +263,7 @@ static void wait_for_command(struct run *run)
 					      watchdog_due(&run->watchdog))));
 		if (!run->overdue.begun)
 			note_lost(run);
-		take_signals(run);
-		follow_stop(run);
+		follow_stop(run, take_signals(run));
 		stop_overdue(run);
 		if (child_has_exited(&run->child) &&
 		    overdue_is_over(&run->overdue))

@@ -290,15 +290,19 @@ void guard_tell(struct guard *guard, struct guard_times times)
 	pthread_mutex_unlock(&guard->mutex);
 }
 
-bool guard_kills(struct guard *guard)
+struct deadline guard_begins(struct guard *guard)
 {
-	bool due;
+	struct deadline term;
 
 	pthread_mutex_lock(&guard->mutex);
-	due = guard->kill && guard->signal != 0 &&
-	      deadline_passed(guard->times.term);
+	term = guard->times.term;
 	pthread_mutex_unlock(&guard->mutex);
-	return due;
+	return guard->kill && guard->signal != 0 ? term : deadline_never();
+}
+
+bool guard_kills(struct guard *guard)
+{
+	return deadline_passed(guard_begins(guard));
 }
 
 struct deadline guard_done(struct guard *guard)

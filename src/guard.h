@@ -94,6 +94,9 @@ void guard_tell(struct guard *guard, struct guard_times times);
 /* Whether COMMAND is being stopped by the guard, by SIGKILL in the end. */
 bool guard_kills(struct guard *guard);
 
+/* When the guard stops COMMAND, by SIGKILL in the end, if it is told nothing more. */
+struct deadline guard_begins(struct guard *guard);
+
 /* When COMMAND ought to be dead after a loss that was told. */
 struct deadline guard_done(struct guard *guard);
 

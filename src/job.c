@@ -9,19 +9,57 @@
 #include <unistd.h>
 
 #include "deadline.h"
+#include "process.h"
 #include "signals.h"
 #include "title.h"
 
 #define BYSTANDER "lease-bystander"
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 #define PATIENCE 1000 /* ms, for its answer: it may have been stopped */
+#define LOOK_AGAIN 50 /* ms, whether COMMAND is still stopped */
 
 /* --- the bystander ------------------------------------------------------ */
 
-/* To each question: what has come since the last one. Ends with redlock. */
+/* What redlock says to it. */
+struct question {
+	pid_t command; /* 0: what has come? Else watch it, without an answer */
+	struct deadline until;
+};
+
+/* What has come since the last answer. */
+struct answer {
+	uint64_t come;
+	bool continued; /* redlock has been continued */
+};
+
+/* Redlock has stopped, or is about to, as this command has: continues it when the
+ * command is no longer stopped. Until redlock says something, which it does as soon
+ * as it runs. */
+static bool watch(const struct question *watched)
+{
+	struct pollfd polled = {.fd = 0, .events = POLLIN};
+	bool continued = false;
+
+	while (poll(&polled, 1, LOOK_AGAIN) == 0) {
+		char state = process_state(watched->command);
+
+		/* looked at before the clock: what is continued after that
+		 * moment may have been continued by the guard, to be killed */
+		if (deadline_passed(watched->until))
+			break;
+		if (state == 0 || state == 'T' || state == 't')
+			continue;
+		continued = true;
+		kill(getppid(), SIGCONT);
+	}
+	return continued;
+}
+
+/* Answers each question. Ends with redlock. */
 static void stand_by(int redlock)
 {
-	char question;
+	struct question question;
+	struct answer answer = {0};
 
 	title_replace(BYSTANDER);
 	if (dup2(redlock, 0) < 0)
@@ -30,10 +68,14 @@ static void stand_by(int redlock)
 	if (chdir("/") < 0)
 		return;
 	while (read(0, &question, sizeof(question)) > 0) {
-		uint64_t come = signals_take(UINT64_MAX);
-
-		if (send(0, &come, sizeof(come), MSG_NOSIGNAL) < 0)
+		if (question.command != 0) {
+			answer.continued = watch(&question);
+			continue;
+		}
+		answer.come = signals_take(UINT64_MAX);
+		if (send(0, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
 			return;
+		answer.continued = false;
 	}
 }
 
@@ -82,15 +124,17 @@ bool job_has_terminal(const struct job *job)
 uint64_t job_look(struct job *job)
 {
 	struct pollfd polled = {.fd = job->bystander, .events = POLLIN};
-	uint64_t come;
+	const struct question question = {0};
+	struct answer answer;
 
-	if (send(job->bystander, "", 1, MSG_NOSIGNAL) == 1)
+	if (send(job->bystander, &question, sizeof(question), MSG_NOSIGNAL) > 0)
 		job->owed++;
 	while (job->owed > 0 && poll(&polled, 1, PATIENCE) > 0) {
-		if (recv(job->bystander, &come, sizeof(come), 0) !=
-		    (ssize_t)sizeof(come))
+		if (recv(job->bystander, &answer, sizeof(answer), 0) !=
+		    (ssize_t)sizeof(answer))
 			break;
-		job->shared |= come;
+		job->shared |= answer.come;
+		job->continued |= answer.continued;
 		job->owed--;
 	}
 	return job->shared;
@@ -120,12 +164,24 @@ void job_check(struct job *job)
 		job->pid = 0;
 }
 
-void job_stop(const struct job *job, int number, pid_t command)
+/* The bystander's SIGCONT was for us: COMMAND goes on already. */
+static void take_back_continue(struct job *job)
+{
+	job->continued = false;
+	job_look(job);
+	if (job->continued)
+		signals_take(BIT(SIGCONT));
+}
+
+void job_stop(struct job *job, int number, pid_t command, struct deadline until)
 {
 	pid_t own = getpgrp(), its = getpgid(command);
 	bool had_it = its > 0 && its != own && tcgetpgrp(job->terminal) == its;
+	const struct question watched = {command, until};
 
+	send(job->bystander, &watched, sizeof(watched), MSG_NOSIGNAL);
 	signals_stop(number);
+	take_back_continue(job);
 	if (had_it && tcgetpgrp(job->terminal) == own)
 		tcsetpgrp(job->terminal, its);
 }

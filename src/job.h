@@ -5,7 +5,7 @@
  *	job_start(&job);			before COMMAND is started
  *	if (job_has_terminal(&job)) ...		no group of its own for COMMAND
  *	if (job_has_got(&job, number)) ...	a signal that redlock has read
- *	job_stop(&job, number, command);	COMMAND has stopped
+ *	job_stop(&job, number, command, until);	COMMAND has stopped
  *	job_end(&job);
  *
  * A signal may be meant for redlock alone (kill(1)) or for the whole group
@@ -25,6 +25,21 @@
  * interactive shell, for example). Then it is given back to that group when the
  * job is continued in the foreground. It is given to nobody else: a job that
  * has stopped in the background left the terminal to the shell.
+ *
+ * If somebody continues only COMMAND, redlock cannot notice: it is stopped. The
+ * bystander, which SIGTSTP does not stop, sees in /proc that COMMAND goes on, and
+ * continues redlock; so it does if COMMAND has ended. It watches COMMAND from before
+ * redlock stops until redlock says that it runs. So it does not matter which of the
+ * two comes first. From the moment on at which the guard may continue COMMAND in order
+ * to kill it, the bystander leaves redlock stopped: the user is told at `fg`. The
+ * bystander's SIGCONT is not handed on, as COMMAND has had one.
+ *
+ * redlock does not follow a SIGSTOP that somebody else sends to COMMAND alone (an
+ * administrator, cpulimit(1)): as under flock(1) the job keeps the terminal, redlock
+ * renews the lock, and COMMAND goes on when it is continued. If the user presses ^Z
+ * meanwhile, the job stops. A COMMAND that sends itself SIGSTOP (`suspend` of some
+ * shells) stops the job. It is told from the other by the system call in which it has
+ * stopped (process.h); if that cannot be seen, redlock does not follow.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -33,12 +48,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "deadline.h"
+
 struct job {
 	int terminal;    /* 0: there is none */
 	int bystander;   /* socket, 0: there is none */
 	pid_t pid;       /* its */
 	unsigned owed;   /* answers */
 	uint64_t shared; /* signals that the group has got, not yet looked at */
+	bool continued;  /* the bystander has continued redlock */
 };
 
 /* Before there are threads, with descriptors 0 to 2 in use. 0, or -1 with
@@ -58,8 +76,10 @@ bool job_has_got(struct job *job, int number);
 void job_check(struct job *job);
 
 /* Stops redlock by this signal, as command has stopped; returns when it is
- * continued. */
-void job_stop(const struct job *job, int number, pid_t command);
+ * continued: by whoever continues the job, or because command goes on, or has ended,
+ * before until. */
+void job_stop(struct job *job, int number, pid_t command,
+	      struct deadline until);
 
 void job_end(struct job *job);
 

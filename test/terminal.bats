@@ -184,6 +184,86 @@ setup_file() {
 	key_free 0
 }
 
+@test "a COMMAND that somebody else stops, for longer than its ttl, and continues has kept its lock and its terminal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run -v --quarantine 0 -t 2s $KEY sh -c 'echo \$\$ >$TMP/pid; echo u''p; exec cat'
+		see up
+		run kill -STOP \$(<$TMP/pid)
+		see (renewed(.|\n)*){5}
+		run kill -CONT \$(<$TMP/pid)
+		type word
+		see word\r\n(.|\n)*word\r\n
+		key ^D
+		see released(.|\n)*ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a COMMAND that is slowed down by stops, as cpulimit(1) does, stays in the foreground" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; echo u''p; exec cat'
+		see up
+		run for i in {1..30}; do kill -STOP \$(<$TMP/pid); sleep 0.02; kill -CONT \$(<$TMP/pid); sleep 0.01; done
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "^Z stops the job of a COMMAND that somebody else has stopped; fg continues both" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; echo u''p; exec cat'
+		see up
+		run kill -STOP \$(<$TMP/pid)
+		run [[ \$(ps -o stat= -p \$(<$TMP/pid)) == T* ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see cat'\r\n
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "after ^Z, redlock goes on if only COMMAND is continued, which gets one SIGCONT; and it ends if COMMAND is killed" {
+	local own="run [[ \$(ps -o stat= -p \$(pgrep -fx '$REDLOCK run $KEY perl.*')) == "
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY perl $HEAR $TMP/heard $TMP/stop CONT
+		run [[ \$(grep -c ready $TMP/heard) == 1 ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run pkill -CONT -fx 'perl $HEAR $TMP/heard .*'
+		${own}S* ]]
+		run [[ \$(grep -c CONT $TMP/heard) == 1 ]]
+		type fg
+		see perl
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run pkill -KILL -fx 'perl $HEAR $TMP/heard .*'
+		run [[ -z \$(pgrep -fx '$REDLOCK run $KEY perl.*') ]]
+		type wait %1
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 137 ]]
+	key_free 0
+}
+
 @test "^Z after a loss stops redlock with a COMMAND that was only sent a signal" {
 	at_terminal <<-STEPS
 		see ready> $

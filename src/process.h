@@ -1,0 +1,18 @@
+/*
+ * What /proc tells of one process. Without /proc, or the right to look, nothing is
+ * known.
+ */
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* R, S, T and so on, as proc(5) has them; 0: not known. */
+char process_state(pid_t pid);
+
+/* Whether a thread of it is within a call that sends this signal: a stopped
+ * process in which one is has stopped itself. */
+bool process_sends(pid_t pid, int number);
+
+#endif
