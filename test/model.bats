@@ -70,6 +70,10 @@ finds() {
 	finds holds broken
 }
 
+@test "a grant that comes while fences are raised, and counts, lets fences repeat" {
+	finds refuted read-on
+}
+
 @test "a raise by one that does not own the key gives two one fence" {
 	finds refuted raise-anywhere
 }
@@ -88,6 +92,21 @@ finds() {
 
 @test "a stale message, or validity from its receipt, lets two hold it" {
 	finds refuted stale from-receipt
+}
+
+@test "a grant by message ends when the message says, from when its request was sent" {
+	finds refuted whole-ttl from-first
+	finds holds renewed
+}
+
+@test "two waiters with one token keep their own places, holds and leases" {
+	finds holds same-token
+	finds refuted place-of-token any-hold shortens
+}
+
+@test "who waits beside the queue is told that KEY was free, however late" {
+	finds holds beside
+	finds refuted untold stale-too
 }
 
 @test "without settling or heartbeats a waiter is forgotten" {

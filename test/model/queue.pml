@@ -4,8 +4,13 @@
  *
  * WAITERS, TTL, LEASE, DRIFT; FAULTS bounds how much is lost, late, repeated
  * or given up (without it: any number); STAYS adds the claim that a waiter
- * that stays has its turn.
- * One rule is left out by STALE, FROM_RECEIPT, NO_SETTLE, NO_HEARTBEAT.
+ * that stays has its turn. With RENEW a holder that was told by a message
+ * renews its first lease. With ONE_TOKEN the waiters have one token, for a
+ * reentrant lock. With BESIDE waiter 0 takes nothing: it waits until KEY is free.
+ * With either there is a rival, which has KEY at once or not at all.
+ * One rule is left out by STALE, FROM_RECEIPT, WHOLE_TTL, FROM_FIRST, NO_SETTLE,
+ * NO_HEARTBEAT; with ONE_TOKEN by PLACE_OF_TOKEN, ANY_HOLD, SHORTENS; with BESIDE
+ * by UNTOLD, STALE_TOO.
  */
 #ifndef WAITERS
 #define WAITERS 2
@@ -23,16 +28,20 @@
 #define PLACES (2 * WAITERS)
 
 /*
- * Who has a token is named by it, from 1; what is left of one that is done
- * with its token, GONE(of it).
+ * A place, and a hold of KEY, are named by whose request it was, from 1; what is
+ * left of one that is done with it, by GONE(of it). Each has a token of its own,
+ * or with ONE_TOKEN all the same.
  */
-#define TOKEN(w) ((w) + 1)
+#define PLACE(w) ((w) + 1)
 #define GONE(w) ((w) + 1 + WAITERS)
 #define NOBODY 0
+#define RIVAL 128	/* its hold */
+#define HOLD_OF(p) (1 << ((p) - 1))
 
-byte owner, left;	/* KEY, and its lease by the server's clock */
-byte queue[PLACES];	/* tokens, first come first; then NOBODY */
+byte holds, left;	/* KEY: a bit for each hold; its lease by the server's clock */
+byte queue[PLACES];	/* places, first come first; then NOBODY */
 byte wish[WAITERS];	/* the last request's number that the server knows */
+byte since[WAITERS];	/* how long ago it came, up to TTL - LEASE */
 bool deaf[WAITERS];	/* the subscription is broken */
 
 #define OUT 0		/* what a waiter does */
@@ -61,6 +70,14 @@ bool tired[WAITERS];	/* comes again when time has passed */
 byte slot[WAITERS];
 byte late[WAITERS];	/* an older request under way: its number */
 byte heard[WAITERS];	/* messages under way: a bit for each number */
+byte ends[WAITERS * RECENT];	/* how long after the request the grant does */
+#ifdef RENEW
+bool first[WAITERS];	/* it holds the lock by a message, and has not renewed it */
+#endif
+#if defined(ONE_TOKEN) || defined(BESIDE)
+#define WITH_RIVAL
+byte rival;		/* its validity */
+#endif
 bool ask_gone[WAITERS], release_gone[WAITERS]; /* of an earlier token */
 
 #ifdef FAULTS
@@ -72,20 +89,32 @@ byte faults;
 #define FAIL skip
 #endif
 
-hidden byte each, head, result, holders;
+hidden byte each, head, result, holders, taken, before;
 
 #define ABOUT(w, k) ((w) * RECENT + (k))
 #define MINUS_ONE(x) x = (x > 0 -> x - 1 : 0)
 
 inline done() {
-	each = 0; head = 0; result = 0; holders = 0
+	each = 0; head = 0; result = 0; holders = 0; taken = 0; before = 0
 }
+
+#define BELIEVES(w) (phase[w] == HOLD && valid[w] > 0)
 
 inline check_exclusion() {
 	holders = 0;
+#ifdef ONE_TOKEN
 	for (each : 0 .. WAITERS - 1) {
-		holders = holders + (phase[each] == HOLD && valid[each] > 0)
+		holders = (BELIEVES(each) -> 1 : holders);
+		assert(!BELIEVES(each) || holds & HOLD_OF(PLACE(each)))
 	}
+#else
+	for (each : 0 .. WAITERS - 1) {
+		holders = holders + BELIEVES(each)
+	}
+#endif
+#ifdef WITH_RIVAL
+	holders = holders + (rival > 0);
+#endif
 	assert(holders <= 1)
 }
 
@@ -98,7 +127,21 @@ inline check_exclusion() {
 
 /* --- the server ---------------------------------------------------------- */
 
-/* The place of a token, or PLACES. */
+#define LISTENS(p) ((p) <= WAITERS && !deaf[((p) - 1) % WAITERS])
+
+#ifdef ONE_TOKEN
+#define HAS_IT(p) (holds != 0 && holds != RIVAL)
+#define FITS(p) (holds != RIVAL)
+#else
+#define HAS_IT(p) (holds == HOLD_OF(p))
+#define FITS(p) (holds == 0)
+#endif
+#ifdef BESIDE
+#define TAKES(p) ((p) != PLACE(0) && (p) != GONE(0))
+#else
+#define TAKES(p) true
+#endif
+
 inline leave_queue(who) {
 	result = PLACES;
 	for (each : 0 .. PLACES - 1) {
@@ -131,28 +174,69 @@ inline join_queue(who) {
 	}
 }
 
-/* As src/lua/settle.lua does it. */
+inline grant(who, lease) {
+	holds = holds | HOLD_OF(who);
+#ifdef SHORTENS
+	left = lease
+#else
+	left = (left > lease -> left : lease)
+#endif
+}
+
+/* The first place that takes something, or NOBODY. */
+inline find_head() {
+	head = NOBODY;
+	for (each : 0 .. PLACES - 1) {
+		head = (head == NOBODY && TAKES(queue[each]) -> queue[each] : head)
+	}
+}
+
+#define ABOUT_WISH(p) ABOUT((p) - 1, (wish[(p) - 1] < RECENT -> wish[(p) - 1] : 0))
+
+/* It is told when the grant ends, from when its request came. */
+inline tell(who) {
+	if
+	:: phase[who - 1] == WAIT ->
+		heard[who - 1] = heard[who - 1] | (1 << wish[who - 1]);
+		ends[ABOUT_WISH(who)] = (wish[who - 1] < RECENT ->
+			since[who - 1] + LEASE : ends[ABOUT_WISH(who)])
+	:: else /* it has the lock, and reads no message more */
+	fi;
+	since[who - 1] = 0
+}
+
+/* As src/lua/settle.lua does it. taken: the caller only waits, and KEY was free. */
 inline settle(caller) {
 	do
 	:: queue[0] == NOBODY -> break
-	:: queue[0] != NOBODY && owner != NOBODY ->
-		head = queue[0];
-		if
-		:: head == caller || head <= WAITERS && !deaf[(head - 1) % WAITERS] -> break
-		:: else -> leave_queue(head) /* it is away */
-		fi
-	:: queue[0] != NOBODY && owner == NOBODY ->
+#ifdef BESIDE
+	:: queue[0] != NOBODY && !TAKES(queue[0]) && holds == 0 ->
 		head = queue[0];
 		leave_queue(head);
 		if
-		:: head == caller ->
-			owner = head;
-			left = TTL
-		:: head != caller && head <= WAITERS && !deaf[(head - 1) % WAITERS] ->
-			owner = head;
-			left = LEASE;
-			heard[head - 1] = heard[head - 1] | (1 << wish[head - 1])
-		:: else /* nobody has received it: undone */
+		:: head == caller -> taken = 1
+#ifndef UNTOLD
+		:: head != caller && LISTENS(head) -> tell(head)
+#endif
+		:: else
+		fi
+#endif
+	:: queue[0] != NOBODY && (TAKES(queue[0]) || holds != 0) ->
+		find_head();
+		if
+		:: head == NOBODY -> break
+		:: head != NOBODY && !FITS(head) ->
+			if
+			:: head == caller || LISTENS(head) -> break
+			:: else -> leave_queue(head) /* it is away */
+			fi
+		:: head != NOBODY && FITS(head) ->
+			leave_queue(head);
+			if
+			:: head == caller -> grant(head, TTL)
+			:: head != caller && LISTENS(head) -> grant(head, LEASE); tell(head)
+			:: else /* nobody has received it: undone */
+			fi
 		fi
 	od
 }
@@ -160,25 +244,75 @@ inline settle(caller) {
 /* result: whether it is granted */
 inline acquire(who) {
 	if
-	:: owner == who -> left = TTL; leave_queue(who)
-	:: owner == NOBODY && queue[0] == NOBODY -> owner = who; left = TTL
+	:: TAKES(who) && HAS_IT(who) -> grant(who, TTL); leave_queue(who)
+	:: !(TAKES(who) && HAS_IT(who)) && queue[0] == NOBODY && FITS(who) ->
+		if
+		:: TAKES(who) -> grant(who, TTL)
+		:: else -> taken = 1
+		fi
 	:: else -> join_queue(who); settle(who)
 	fi;
-	result = (owner == who)
+	result = (taken || holds & HOLD_OF(who))
+}
+
+/* Who listens and has a place, but the one that leaves. */
+inline note_places(who) {
+	before = 0;
+	for (each : 0 .. PLACES - 1) {
+		before = (queue[each] != NOBODY && queue[each] != who && LISTENS(queue[each]) ->
+			before | HOLD_OF(queue[each]) : before)
+	}
+}
+
+/* They have it still, or have been told. */
+#define HAS_TURN(w) (!NOT_QUEUED(PLACE(w)) || holds & HOLD_OF(PLACE(w)) || heard[w] != 0)
+inline check_places() {
+	for (each : 0 .. WAITERS - 1) {
+		assert(!(before & HOLD_OF(PLACE(each))) || HAS_TURN(each))
+	}
 }
 
 inline release(who) {
+	note_places(who);
 	if
-	:: owner == who -> owner = NOBODY; left = 0
+	:: holds & HOLD_OF(who) -> holds = holds - HOLD_OF(who)
+#ifdef ANY_HOLD		/* it counts down, whose hold it may be */
+	:: !(holds & HOLD_OF(who)) && HAS_IT(who) ->
+		each = (holds & 1 -> 1 : (holds & 2 -> 2 : (holds & 4 -> 4 : 8)));
+		holds = holds - each
+#endif
 	:: else
 	fi;
+	left = (holds == 0 -> 0 : left);
 	leave_queue(who);
+#ifdef PLACE_OF_TOKEN
+	leave_queue(PLACE(0)); leave_queue(PLACE(1));
+#endif
 #ifndef NO_SETTLE
 	settle(NOBODY);
 #endif
 	/* nobody is left waiting for a KEY that is free, nor a place behind */
-	assert(owner != NOBODY || queue[0] == NOBODY);
-	assert(NOT_QUEUED(who))
+	assert(holds != 0 || queue[0] == NOBODY);
+	assert(NOT_QUEUED(who));
+	check_places();
+	check_exclusion()
+}
+
+#ifdef FROM_FIRST	/* of its place, and not of the last request */
+#define COMES(w) since[w] = (NOT_QUEUED(PLACE(w)) -> 0 : since[w])
+#else
+#define COMES(w) since[w] = 0
+#endif
+
+inline serve(w) {
+	if
+	:: phase[w] == HOLD -> /* an extension, if it is not too late for that */
+		result = (holds & HOLD_OF(PLACE(w)));
+		left = (result -> TTL : left)
+	:: else ->
+		COMES(w);
+		acquire(PLACE(w))
+	fi
 }
 
 /* Requests arrive, in any order but that of one connection. */
@@ -187,14 +321,15 @@ proctype link(byte w)
 	do
 	:: d_step { slot[w] == ASKED ->
 		wish[w] = 0;
-		acquire(TOKEN(w));
+		serve(w);
 		slot[w] = (result -> GRANTED : REFUSED);
 		done() }
-	:: d_step { late[w] > 0 ->
+	:: d_step { late[w] > 0 && phase[w] != HOLD ->
 		wish[w] = (late[w] == 3 -> 0 : late[w]);
 		late[w] = 0;
-		acquire(TOKEN(w));
+		serve(w);
 		done() }
+	:: d_step { late[w] > 0 && phase[w] == HOLD -> late[w] = 0; acquire(PLACE(w)); done() }
 	:: d_step { ask_gone[w] -> ask_gone[w] = false; acquire(GONE(w)); done() }
 	:: d_step { release_gone[w] ->
 		release_gone[w] = false; release(GONE(w)); done() }
@@ -224,7 +359,7 @@ proctype trouble(byte w)
 	:: d_step { MAY_FAIL && (heard[w] & 4) -> heard[w] = heard[w] & 3; FAIL }
 	:: d_step { MAY_FAIL && phase[w] == WAIT && !deaf[w] -> deaf[w] = true; FAIL }
 	/* its connection has died, and it may arrive yet */
-	:: d_step { MAY_FAIL && slot[w] == ASKED && late[w] == 0 ->
+	:: d_step { MAY_FAIL && phase[w] == WAIT && slot[w] == ASKED && late[w] == 0 ->
 		slot[w] = NONE; late[w] = 3; FAIL }
 	od
 }
@@ -239,52 +374,107 @@ inline ask(w) {
 	current[w] = (current[w] < RECENT -> current[w] + 1 : RECENT);
 	worth[ABOUT(w, 1)] = worth[ABOUT(w, 0)];
 	worth[ABOUT(w, 0)] = VALID;
+	ends[ABOUT(w, 1)] = ends[ABOUT(w, 0)];
+	ends[ABOUT(w, 0)] = 0;
 	slot[w] = ASKED;
 	due[w] = false;
 	done()
 }
 
+inline forget_requests(w) {
+	heard[w] = 0;
+	current[w] = 0;
+	worth[ABOUT(w, 0)] = 0;
+	worth[ABOUT(w, 1)] = 0;
+	ends[ABOUT(w, 0)] = 0;
+	ends[ABOUT(w, 1)] = 0
+}
+
 /* It holds the lock for so long as the result says, or else will ask again. */
 inline take(w) {
 	slot[w] = NONE;
-	heard[w] = 0;
-	current[w] = 0;
+	forget_requests(w);
 	if
 	:: result > 0 ->
 		phase[w] = HOLD;
 		valid[w] = result;
-		worth[ABOUT(w, 0)] = 0;
-		worth[ABOUT(w, 1)] = 0;
 		check_exclusion()
 	:: else -> due[w] = true
 	fi;
 	done()
 }
 
-#define LEFT_OF(x) ((x) > TTL - LEASE -> (x) - (TTL - LEASE) : 0)
-#ifdef FROM_RECEIPT
+/* What it has, and what is under way, is another's from here. */
+inline leave(w) {
+	for (each : 0 .. PLACES - 1) {
+		queue[each] = (queue[each] == PLACE(w) -> GONE(w) : queue[each])
+	}
+	holds = (holds & HOLD_OF(PLACE(w)) -> holds - HOLD_OF(PLACE(w)) + HOLD_OF(GONE(w)) : holds);
+	ask_gone[w] = (phase[w] == WAIT && slot[w] == ASKED || late[w] > 0);
+	release_gone[w] = true;
+	phase[w] = OUT;
+	valid[w] = 0;
+	slot[w] = NONE;
+	late[w] = 0;
+	wish[w] = 0;
+	since[w] = 0;
+	deaf[w] = false;
+	due[w] = false;
+#ifdef STAYS
+	tired[w] = true;
+#endif
+#ifdef RENEW
+	first[w] = false;
+#endif
+	forget_requests(w);
+	done()
+}
+
+/* How long a grant lasts yet, of a request that was worth so much, by when it ends. */
+#define LAST(k) ((k) < RECENT -> (k) : 0)
+#define LEFT_OF(x, end) ((x) + (end) > TTL -> (x) + (end) - TTL : 0)
+#define AT_MOST(x, most) ((x) < (most) -> (x) : (most))
+#if defined(FROM_RECEIPT)
 #define TIME(w, k) (LEASE - DRIFT)
+#elif defined(WHOLE_TTL)
+#define TIME(w, k) ((k) < RECENT -> worth[ABOUT(w, LAST(k))] : 0)
+#elif defined(STALE)	/* news of the newest request */
+#define TIME(w, k) AT_MOST(LEFT_OF(worth[ABOUT(w, 0)], ends[ABOUT(w, LAST(k))]), LEASE - DRIFT)
 #else
-#define TIME(w, k) (k < RECENT -> LEFT_OF(worth[ABOUT(w, (k < RECENT -> k : 0))]) : 0)
+#define TIME(w, k) ((k) < RECENT -> AT_MOST(LEFT_OF(worth[ABOUT(w, LAST(k))], \
+	ends[ABOUT(w, LAST(k))]), LEASE - DRIFT) : 0)
+#endif
+#ifdef STALE
+#define IS_CURRENT(w, k) true
+#else
+#define IS_CURRENT(w, k) ((k) < current[w])
+#endif
+#ifdef STALE_TOO
+#define HAS_COME(w, k) ((k) < current[w] && worth[ABOUT(w, LAST(k))] > 0)
+#else
+#define HAS_COME(w, k) ((k) < RECENT && worth[ABOUT(w, LAST(k))] > 0)
 #endif
 
 inline hear(w, k) {
-#ifdef STALE		/* news of the newest request */
-	result = TIME(w, 0);
-	take(w)
-#else
 	if
-	:: k < current[w] ->
+#ifdef BESIDE		/* that KEY was free is news, however late */
+	:: w == 0 && HAS_COME(w, k) -> leave(w)
+	:: w == 0 && !HAS_COME(w, k)
+#endif
+	:: TAKES(PLACE(w)) && IS_CURRENT(w, k) ->
 		result = TIME(w, k);
 		current[w] = k;
 		if
-		:: result > 0 -> take(w)
+		:: result > 0 ->
+			take(w);
+#ifdef RENEW
+			first[w] = true
+#endif
 		:: else
 		fi
-	:: else
+	:: TAKES(PLACE(w)) && !IS_CURRENT(w, k)
 	fi;
 	done()
-#endif
 }
 
 /* A message repeats itself: that is a fault. */
@@ -294,32 +484,8 @@ inline hear(w, k) {
 	:: d_step { MAY_FAIL && phase[w] == WAIT && (heard[w] & (1 << k)) -> \
 		FAIL; hear(w, k) }
 
-/* What the token has, and what is under way, is another's from here. */
-inline leave(w) {
-	for (each : 0 .. PLACES - 1) {
-		queue[each] = (queue[each] == TOKEN(w) -> GONE(w) : queue[each])
-	}
-	owner = (owner == TOKEN(w) -> GONE(w) : owner);
-	ask_gone[w] = (slot[w] == ASKED || late[w] > 0);
-	release_gone[w] = true;
-	phase[w] = OUT;
-	valid[w] = 0;
-	slot[w] = NONE;
-	late[w] = 0;
-	heard[w] = 0;
-	current[w] = 0;
-	wish[w] = 0;
-	deaf[w] = false;
-	due[w] = false;
-#ifdef STAYS
-	tired[w] = true;
-#endif
-	worth[ABOUT(w, 0)] = 0;
-	worth[ABOUT(w, 1)] = 0;
-	done()
-}
-
-#define IS_QUIET(w) (!ask_gone[w] && !release_gone[w] && owner != GONE(w) && NOT_QUEUED(GONE(w)))
+#define IS_QUIET(w) (!ask_gone[w] && !release_gone[w] && \
+	!(holds & HOLD_OF(GONE(w))) && NOT_QUEUED(GONE(w)))
 #ifdef STAYS
 #define GIVES_UP(w) (w) > 0
 #else
@@ -331,8 +497,11 @@ proctype waiter(byte w)
 	do
 	:: d_step { phase[w] == OUT && IS_QUIET(w) && IS_FRESH(w) -> phase[w] = WAIT; ask(w) }
 	:: d_step { phase[w] == WAIT && due[w] && slot[w] != ASKED && !deaf[w] -> ask(w) }
-	:: d_step { phase[w] == WAIT && slot[w] == GRANTED ->
+	:: d_step { phase[w] == WAIT && slot[w] == GRANTED && TAKES(PLACE(w)) ->
 		result = worth[ABOUT(w, 0)]; take(w) }
+#ifdef BESIDE
+	:: d_step { phase[w] == WAIT && slot[w] == GRANTED && !TAKES(PLACE(w)) -> leave(w) }
+#endif
 	:: d_step { phase[w] == WAIT && slot[w] == REFUSED ->
 		slot[w] = NONE; current[w] = (current[w] > 0 -> 1 : 0) }
 	HEARS(w, 0)
@@ -340,6 +509,13 @@ proctype waiter(byte w)
 	HEARS(w, 2)
 	:: d_step { phase[w] == WAIT && deaf[w] -> deaf[w] = false; due[w] = true }
 	:: d_step { phase[w] == HOLD -> leave(w) }
+#ifdef RENEW
+	:: d_step { first[w] && valid[w] > 0 && slot[w] == NONE ->
+		slot[w] = ASKED; worth[ABOUT(w, 0)] = VALID }
+	:: d_step { first[w] && valid[w] > 0 && slot[w] == GRANTED ->
+		slot[w] = NONE; first[w] = false; valid[w] = worth[ABOUT(w, 0)];
+		worth[ABOUT(w, 0)] = 0; check_exclusion(); done() }
+#endif
 	NEED_NOT(w > 0 && phase[w] != WAIT)
 	:: d_step { MAY_FAIL && phase[w] == WAIT && GIVES_UP(w) -> leave(w); FAIL }
 	od
@@ -348,7 +524,7 @@ proctype waiter(byte w)
 /* --- time ---------------------------------------------------------------- */
 
 inline lease_ends() {
-	owner = NOBODY;
+	holds = 0;
 	left = 0
 }
 
@@ -375,13 +551,14 @@ proctype clock()
 		fi;
 		MINUS_ONE(left);
 		if
-		:: left == 0 -> owner = NOBODY
+		:: left == 0 -> holds = 0
 		:: else
 		fi;
 		for (each : 0 .. WAITERS - 1) {
 			MINUS_ONE(valid[each]);
 			MINUS_ONE(worth[ABOUT(each, 0)]);
 			MINUS_ONE(worth[ABOUT(each, 1)]);
+			since[each] = (NOT_QUEUED(PLACE(each)) -> 0 : AT_MOST(since[each] + 1, TTL - LEASE));
 #ifdef STAYS
 			tired[each] = false;
 #endif
@@ -389,10 +566,35 @@ proctype clock()
 			due[each] = (phase[each] == WAIT);
 #endif
 		}
+#ifdef WITH_RIVAL
+		MINUS_ONE(rival);
+#endif
 		done() }
 	:: d_step { left > 0 && left <= DRIFT -> lease_ends() }
 	od
 }
+
+#ifdef WITH_RIVAL
+/* Another, whose token is its own: it has KEY at once, or comes again. */
+proctype another()
+{
+	do
+	NEED_NOT(true)
+	:: d_step { holds == 0 ->
+		settle(NOBODY);
+		if
+		:: holds == 0 -> holds = RIVAL; left = TTL; rival = VALID; check_exclusion()
+		:: else
+		fi;
+		done() }
+	:: d_step { holds == RIVAL ->
+		holds = 0; left = 0; rival = 0;
+		settle(NOBODY);
+		assert(holds != 0 || queue[0] == NOBODY);
+		done() }
+	od
+}
+#endif
 
 init {
 	atomic {
@@ -400,6 +602,9 @@ init {
 		run link(1); run waiter(1); run trouble(1);
 #if WAITERS > 2
 		run link(2); run waiter(2); run trouble(2);
+#endif
+#ifdef WITH_RIVAL
+		run another();
 #endif
 		run clock()
 	}

@@ -14,7 +14,7 @@
  * One rule is left out by RAISE_ANYWHERE, NO_RAISE, NO_QUARANTINE, NO_DRIFT,
  * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, EXTEND_TAKES, HEAL_ALONE,
  * LATE_REPLY, KEPT_ALIVE, MAJORITY, NO_LEARNING, NO_HEARING, HEAR_NEAR, NO_RECORD,
- * BLIND_TO_HOLDERS; with OVERLAP the search goes on to two
+ * BLIND_TO_HOLDERS, READ_ON; with OVERLAP the search goes on to two
  * holders at once. IN_ORDER keeps the servers and clients where they are, for a
  * trail that is easier to read.
  */
@@ -869,9 +869,18 @@ inline received(s, t, what) {
 #define SERVES_RAISE(t)
 #endif
 
+/* A message that comes while fences are raised counts as a vote for the fence. */
+inline read_on(s, t) {
+#ifdef READ_ON
+	slot[OF(s, t / NAMES)] = (result && phase[t / NAMES] == LIFT && TOKEN(t / NAMES) == t ->
+		YES : slot[OF(s, t / NAMES)])
+#endif
+	skip
+}
+
 #define SERVES_TOKEN(t) \
 	:: d_step { IS_LATE(s, t, ACQUIRE) && MAY_GRANT(s) -> \
-		received(s, t, ACQUIRE); acquire(s, t, 0); done() } \
+		received(s, t, ACQUIRE); acquire(s, t, 0); read_on(s, t); done() } \
 	:: d_step { IS_LATE(s, t, RELEASE) -> \
 		received(s, t, RELEASE); release(s, t); check_ownership(); done() } \
 	:: d_step { left[AT(s, t)] > 0 && left[AT(s, t)] <= DRIFT -> \
