@@ -29,20 +29,51 @@ static int64_t bounded(int64_t number)
 	return number < FENCE_LARGEST ? number : FENCE_LARGEST;
 }
 
+static int64_t not_less(int64_t number, int64_t least)
+{
+	return number > least ? number : least;
+}
+
+/* What stands there, or what is safe to assume. */
+static int64_t number_at(const struct reply *reply, size_t n)
+{
+	return n < reply->count && reply->value[n].text == NULL
+		       ? reply->value[n].number
+		       : 0;
+}
+
+/* One who only waits, or whose kind the server refuses, has forgotten nothing. */
+static enum misfit misfit_of(const struct lock *lock, const struct busy *seen)
+{
+	if (seen->left == -2 || !seen->known)
+		return MISFIT_NONE;
+	if (seen->permits > 0)
+		return lock->kind == KIND_EXCLUSIVE ||
+				       lock->kind == KIND_REENTRANT
+			       ? MISFIT_OURS
+			       : MISFIT_NONE;
+	return lock->kind == KIND_PERMITS ? MISFIT_THEIRS : MISFIT_NONE;
+}
+
 /* Keeps what the most telling refusal says: one with a description, and of
  * those the one with the longest lease. */
-static void note_busy(struct busy *busy, const struct value *said)
+static void note_busy(struct busy *busy, const struct lock *lock,
+		      const struct reply *reply)
 {
+	const struct value *said = reply->value;
 	struct busy seen = {
 		.left = bounded(said[1].number),
 		.held = bounded(said[2].number),
 		.known = said[3].length > 0,
 		.place = bounded(said[4].number),
 		.nested = busy->nested || said[5].number == 1,
+		.holders = bounded(not_less(number_at(reply, 9), 0)),
+		.permits = bounded(not_less(number_at(reply, 10), 0)),
 		.told = true,
 		.at = clock_ms(),
 	};
 
+	seen.misfit = misfit_of(lock, &seen);
 	busy->nested = seen.nested;
 	if (busy->told &&
 	    (busy->known > seen.known ||
@@ -78,14 +109,6 @@ void attempt_count(struct lock *lock, size_t i, int64_t fence)
 		 counts ? "" : trust_explain(lock, i, text));
 }
 
-/* What stands there, or what is safe to assume. */
-static int64_t number_at(const struct reply *reply, size_t n)
-{
-	return n < reply->count && reply->value[n].text == NULL
-		       ? reply->value[n].number
-		       : 0;
-}
-
 static const char *text_at(const struct reply *reply, size_t n)
 {
 	return n < reply->count && reply->value[n].text != NULL
@@ -111,7 +134,7 @@ void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
 		log_step("%s: held by another",
 			 lock->quorum->servers[i].url.name);
 		*place = bounded(reply->value[4].number);
-		note_busy(hearing->busy, reply->value);
+		note_busy(hearing->busy, lock, reply);
 		trust_hear(lock, i, number_at(reply, 7), text_at(reply, 6));
 		trust_hear_holder(lock, i, text_at(reply, 6),
 				  reply->value[2].number,

@@ -126,19 +126,6 @@ static void complain_nested(const struct session *session)
 		  session->settings->key, remedy[session->settings->kind]);
 }
 
-/* With so many permits no server may be down. */
-static void warn_of_permits(const struct session *session)
-{
-	const struct quorum *quorum = &session->quorum;
-
-	if (session->settings->kind == KIND_PERMITS && quorum->count > 1 &&
-	    quorum_size(quorum) == quorum->count)
-		log_notice("%s: with %" PRId64
-			   " permits on %zu servers, none of them may be down",
-			   session->settings->key, session->settings->permits,
-			   quorum->count);
-}
-
 static const char *outcome_of(int code)
 {
 	switch (code) {
@@ -174,7 +161,6 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	struct error error;
 	char text[DURATION_TEXT];
 
-	warn_of_permits(session);
 	record_describe(&session->lock.description, pid,
 			settings->label != NULL ? settings->label : label,
 			settings->ttl, session->lock.room > 0);

@@ -131,6 +131,8 @@ int cmd_doctor(struct settings *settings)
 
 	if (status != 0)
 		return status;
+	if (settings->permits != UNSET)
+		quorum.permits = settings->permits;
 	doctor = heap_get(1, sizeof(*doctor));
 	doctor_init(doctor, &quorum,
 		    settings->key != NULL ? settings->key : "redlock",

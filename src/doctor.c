@@ -337,6 +337,21 @@ static void advise(struct doctor *doctor, size_t i)
 				doctor->ttl);
 }
 
+/* With so many permits no server may be down. */
+static void warn_of_permits(struct doctor *doctor)
+{
+	const struct quorum *quorum = doctor->lock.quorum;
+	char text[64];
+
+	if (quorum->permits < 2 || quorum->count < 2 ||
+	    quorum_size(quorum) < quorum->count)
+		return;
+	snprintf(text, sizeof(text), "-P %" PRId64 " takes all %zu servers",
+		 quorum->permits, quorum->count);
+	checkup_warn(&doctor->warnings, text, ", so none may be down",
+		     ": use fewer permits, or more servers");
+}
+
 int doctor_examine(struct doctor *doctor, struct error *error)
 {
 	struct lock *lock = &doctor->lock;
@@ -357,6 +372,7 @@ int doctor_examine(struct doctor *doctor, struct error *error)
 	if (lock->quorum->count % 2 == 0)
 		checkup_warn(&doctor->warnings, "an even number of servers",
 			     " tolerates no more failures than one fewer", "");
+	warn_of_permits(doctor);
 	lock->quorum->mailbox = NULL;
 	mailbox_release(&doctor->mailbox);
 	free((char *)channel.data);

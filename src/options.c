@@ -269,7 +269,7 @@ const struct option options[] = {
 	{'s', "shared", TAKES_NOTHING, "", TAKING, set_flag, FIELD(shared),
 	 "any number of shared holders, or one exclusive",
 	 .command_only = true},
-	{'P', "permits", TAKES_VALUE, "N", TAKING, set_permits, 0,
+	{'P', "permits", TAKES_VALUE, "N", TAKING | DOCTOR, set_permits, 0,
 	 "up to N holders at a time", .command_only = true},
 	{'r', "reentrant", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(reentrant), "an owner may hold KEY more than once",

@@ -90,8 +90,11 @@ static void tell(const struct progress *progress, const struct busy *busy,
 	struct buffer who = {0}, wait = {0};
 
 	print_wait(&wait, place, waited);
-	if (outage == NULL)
-		record_print_busy(&who, busy);
+	if (outage == NULL) {
+		record_print_who(&who, busy);
+		record_print_times(&who, busy);
+		record_print_misfit(&wait, busy);
+	}
 	if (outage != NULL)
 		log_notice("%.*s: %s: %s", (int)key->length, key->data,
 			   wait.data, outage);
@@ -102,23 +105,33 @@ static void tell(const struct progress *progress, const struct busy *busy,
 	buffer_release(&wait);
 }
 
+/* Draws the live line, or tells what is due. */
+static struct deadline show(struct progress *progress, const struct busy *busy,
+			    int64_t place, const char *outage)
+{
+	int64_t waited = clock_ms() - progress->began;
+	bool live = log_is_live(), unknown = place < 0 && waited < SECOND;
+	bool warns = !progress->warned && busy->misfit != MISFIT_NONE;
+
+	if (live)
+		draw(progress, busy, place, waited);
+	if (unknown)
+		return deadline_at(progress->began + SECOND);
+	if (warns || (!live && waited >= progress->due))
+		tell(progress, busy, place, waited, outage);
+	progress->warned |= warns;
+	if (waited >= progress->due)
+		progress->due = progress_after(waited);
+	return live ? deadline_in(SECOND)
+		    : deadline_at(progress->began + progress->due);
+}
+
 struct deadline progress_show(struct progress *progress,
 			      const struct busy *busy, int64_t place,
 			      const char *outage)
 {
-	int64_t waited = clock_ms() - progress->began;
-	bool live = log_is_live();
-
 	set_title(progress, place);
-	if (live)
-		draw(progress, busy, place, waited);
-	if (waited >= progress->due) {
-		if (!live)
-			tell(progress, busy, place, waited, outage);
-		progress->due = progress_after(waited);
-	}
-	return live ? deadline_in(SECOND)
-		    : deadline_at(progress->began + progress->due);
+	return show(progress, busy, place, outage);
 }
 
 void progress_end(void)

@@ -103,6 +103,17 @@ void record_print_holder(struct buffer *text, const struct holder *holder)
 		buffer_print(text, " '%s'", holder->command);
 }
 
+static void print_count(struct buffer *text, const struct busy *busy)
+{
+	if (busy->permits > 0)
+		buffer_print(text, "%" PRId64 " of %" PRId64 ", ",
+			     busy->holders, busy->permits);
+	else if (busy->holders > 1)
+		buffer_print(text, "%" PRId64 ", ", busy->holders);
+	if (busy->holders > 1)
+		buffer_print(text, "longest ");
+}
+
 void record_print_who(struct buffer *text, const struct busy *busy)
 {
 	if (busy->left == -2) {
@@ -110,6 +121,7 @@ void record_print_who(struct buffer *text, const struct busy *busy)
 		return;
 	}
 	buffer_print(text, "held by ");
+	print_count(text, busy);
 	if (busy->known)
 		record_print_holder(text, &busy->holder);
 	else
@@ -121,6 +133,8 @@ bool record_tells_left(const struct busy *busy)
 	const struct holder *holder = &busy->holder;
 	int64_t first = holder->ttl < FIRST_LEASE ? holder->ttl : FIRST_LEASE;
 
+	if (busy->holders > 1) /* it is another's that ends first */
+		return false;
 	if (!busy->known || !holder->renews || holder->ttl <= 0)
 		return true;
 	return busy->left > holder->ttl ||
@@ -144,8 +158,18 @@ void record_print_times(struct buffer *text, const struct busy *busy)
 		buffer_print(text, ", with no expiry");
 }
 
+void record_print_misfit(struct buffer *text, const struct busy *busy)
+{
+	if (busy->misfit == MISFIT_OURS)
+		buffer_print(text, ": use -P %" PRId64 ", as they do",
+			     busy->permits);
+	else if (busy->misfit == MISFIT_THEIRS)
+		buffer_print(text, ": that one has no -P");
+}
+
 void record_print_busy(struct buffer *text, const struct busy *busy)
 {
 	record_print_who(text, busy);
 	record_print_times(text, busy);
+	record_print_misfit(text, busy);
 }

@@ -43,7 +43,16 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 /* Reads a description; unknown lines are passed over, long values cut. */
 void record_parse(struct holder *holder, const char *text, size_t length);
 
-/* What a refusal said about the holder. */
+/* Whether the lock that KEY is held as can be shared with the one that is
+ * wanted: one of them may have forgotten -P. */
+enum misfit {
+	MISFIT_NONE,
+	MISFIT_OURS,   /* they have -P, and we have not */
+	MISFIT_THEIRS, /* we have -P, and they have not */
+};
+
+/* What a refusal said about the holder; of several, about the one that has held
+ * KEY longest. */
 struct busy {
 	bool told;  /* the rest is filled */
 	bool known; /* holder is filled; else a foreign program */
@@ -52,14 +61,18 @@ struct busy {
 	int64_t left;  /* ms of its lease, -1 for no expiry, -2 for no holder */
 	int64_t at;    /* clock_ms() when this was so */
 	int64_t place; /* ours in the queue, from 0; -1 for none */
-	bool nested;   /* the holder is above us */
-	bool split;    /* several try, and none may have it */
+	int64_t holders; /* 0 where unknown */
+	int64_t permits; /* of KEY; 0 for none */
+	enum misfit misfit;
+	bool nested; /* the holder is above us */
+	bool split;  /* several try, and none may have it */
 };
 
 /* Appends "web3 pid 812 'backup.sh'". */
 void record_print_holder(struct buffer *text, const struct holder *holder);
 
-/* Appends "held by web3 pid 812 'backup.sh'". */
+/* Appends "held by web3 pid 812 'backup.sh'"; of several holders "held by 3 of
+ * 3, longest web3 pid 812 'encode.sh'". */
 void record_print_who(struct buffer *text, const struct busy *busy);
 
 /* Whether the time that is left is worth telling (above). */
@@ -68,7 +81,10 @@ bool record_tells_left(const struct busy *busy);
 /* Appends " for 4m10s", and ", 21s left" if that is worth telling. */
 void record_print_times(struct buffer *text, const struct busy *busy);
 
-/* Both: "held by web3 pid 812 'backup.sh' for 4m10s". */
+/* Appends ": use -P 3, as they do" if one of the two has forgotten -P. */
+void record_print_misfit(struct buffer *text, const struct busy *busy);
+
+/* All three: "held by web3 pid 812 'backup.sh' for 4m10s". */
 void record_print_busy(struct buffer *text, const struct busy *busy);
 
 #endif

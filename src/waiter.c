@@ -113,7 +113,7 @@ static bool pause_for(int64_t ms, struct wait *wait, const struct busy *busy,
 /* --- what is seen of it ------------------------------------------------- */
 
 /* The worst of the servers' queues, from 1; 0 if we stand in none, as those who
- * only wait do. */
+ * only wait do; -1 until a server has said it. */
 static int64_t place_in_line(const struct queue *queue)
 {
 	int64_t place = -1;
@@ -123,7 +123,7 @@ static int64_t place_in_line(const struct queue *queue)
 	for (size_t i = 0; i < queue->lock->quorum->count; i++)
 		if (queue->requests.at[i].place > place)
 			place = queue->requests.at[i].place;
-	return place + 1;
+	return place < 0 ? -1 : place + 1;
 }
 
 static struct deadline show(void *context, struct queue *queue)

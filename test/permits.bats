@@ -3,6 +3,8 @@
 # shellcheck disable=SC2016,SC2154
 
 load helper
+load cli
+load inspect
 
 setup_file() {
 	servers_start 5
@@ -174,9 +176,9 @@ in_turn() {
 	takes b -P 2 -t 90s --label 'the second'
 	wait_until 'entered b'
 	redlock run -n -P 2 "$KEY" touch "$TMP/ran"
-	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'the first' for [0-9.]+m?s"
+	expect 75 '' "redlock: $KEY: held by 2 of 2, longest $(uname -n) pid [0-9]+ 'the first' for [0-9.]+m?s"
 	redlock acquire -w 50ms -P 2 -E 9 "$KEY"
-	expect 9 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'the first' for .*"
+	expect 9 '' "redlock: $KEY: held by 2 of 2, longest $(uname -n) pid [0-9]+ 'the first' for .*"
 	redlock acquire -n -E 0 -P 2 "$KEY"
 	expect 0
 	[[ ! -e $TMP/ran ]]
@@ -192,7 +194,7 @@ in_turn() {
 	wait_until 'entered one'
 	for kind in -x -r; do
 		redlock run -n $kind "$KEY" touch "$TMP/ran"
-		expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'one of three' for .* left"
+		expect 75 '' "redlock: $KEY: held by 1 of 3, $(uname -n) pid [0-9]+ 'one of three' for .*: use -P 3, as they do"
 	done
 	ends one
 	done_well one
@@ -200,7 +202,7 @@ in_turn() {
 		takes "other$kind" $kind --label 'one only'
 		wait_until "entered other$kind"
 		redlock run -n -P 3 "$KEY" touch "$TMP/ran"
-		expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'one only' for .* left"
+		expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'one only' for .*: that one has no -P"
 		ends "other$kind"
 		done_well "other$kind"
 	done
@@ -246,17 +248,18 @@ in_turn() {
 	expect 0 0
 }
 
-@test "several servers: how many may be down depends on the permits, and where none may it is said" {
-	local words notice
+@test "doctor -P says if so many permits need all servers; a run says nothing of it" {
+	local words warning
 	servers_start 5
 	# servers, permits, how many may be down
 	while read -ra words; do
 		use "${words[0]}"
-		notice="redlock: $KEY: with ${words[1]} permits? on ${words[0]} servers, none of them may be down"
-		((words[2] > 0 || words[0] == 1)) && notice=
+		warning="warning: -P ${words[1]} takes all ${words[0]} servers, so none may be down: use fewer permits, or more servers"
+		((words[2] > 0 || words[0] == 1 || words[1] == 1)) && warning='none'
+		redlock doctor --quarantine 0 -P "${words[1]}" "$KEY"
+		[[ $status == 0 ]]
+		[[ $(grep '^warning: -P' <<<"$output" || echo none) == "$warning" ]]
 		redlock run --quarantine 0 -n -P "${words[1]}" "$KEY" true
-		expect 0 '' "$notice"
-		redlock run --quarantine 0 -n -q -P "${words[1]}" "$KEY" true
 		expect 0
 	done <<-'ROWS'
 		1 1 0
@@ -279,9 +282,6 @@ in_turn() {
 	servers_start 3
 	server_kill 2
 	redlock run --quarantine 0 -P 2 "$KEY" touch "$TMP/ran"
-	expect 69 '' "redlock: $KEY: with 2 permits on 3 servers, none of them may be down
-redlock: $KEY: no quorum: 1 of 3 servers gave no vote, 3 votes are needed: $(server_url 2): .*"
-	redlock run --quarantine 0 -q -P 2 "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: no quorum: 1 of 3 servers gave no vote, 3 votes are needed: $(server_url 2): .*"
 	[[ ! -e $TMP/ran ]]
 	wait_until 'nothing_left 0 1'
@@ -432,4 +432,62 @@ left_alone() {
 	ends two three
 	done_well one two three
 	wait_until 'nothing_left 0 1 2 3 4'
+}
+
+@test "a semaphore that is busy says how many hold it, and who has held it longest" {
+	use 1
+	hold_permit 0 3 one web1 11 'job one' 2
+	hold_permit 0 3 two web2 22 'job two' 4
+	hold_permit 0 3 three web3 33 'job three' 3
+	# it ends last
+	rcli 0 ZADD "$KEY" $(($(date_ms) + 36000000)) two
+	redlock run -n -P 3 "$KEY" true
+	expect 75 '' "redlock: $KEY: held by 3 of 3, longest web2 pid 22 'job two' for 4h0[0-9]m"
+	takes waits -P 3 -v
+	wait_until 'grep -q "held by 3 of 3, longest web2 pid 22 .job two. for .*, 1st in line, waiting" "$TMP/waits.err"'
+	kill -TERM "$(pid waits)"
+}
+
+@test "a shared lock that is busy says how many hold it, and who has held it longest" {
+	use 1
+	hold_permit 0 0 one web1 11 'job one' 2
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by web1 pid 11 'job one' for 2h0[0-9]m, 9h5[0-9]m left"
+	hold_permit 0 0 two web2 22 'job two' 4
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by 2, longest web2 pid 22 'job two' for 4h0[0-9]m"
+}
+
+@test "who forgets -P for a semaphore is told, at once and in words" {
+	local option
+	use 1
+	takes a -P 3 --label 'job a'
+	wait_until 'entered a'
+	for option in -x -r; do
+		redlock run $option -n "$KEY" true
+		expect 75 '' "redlock: $KEY: held by 1 of 3, $(uname -n) pid [0-9]+ 'job a' for [0-9.]+m?s: use -P 3, as they do"
+	done
+	redlock wait -w 0 "$KEY"
+	expect 75 '' "redlock: $KEY: held by 1 of 3, $(uname -n) pid [0-9]+ 'job a' for [0-9.]+m?s"
+	takes forgetful
+	wait_until 'grep -q "held by 1 of 3, .*, 1st in line, waiting for [0-9]*m*s: use -P 3, as they do$" "$TMP/forgetful.err"'
+	in_terminal session "stty cols 200; $REDLOCK run $KEY true"
+	wait_until 'grep -q "held by 1 of 3, .*, 2nd in line, waiting for [0-9]*m*s: use -P 3, as they do" "$TMP/session.out"'
+	kill -TERM "$(pid forgetful)" "$(pid session)"
+	ends a
+	done_well a
+}
+
+@test "who uses -P, and finds KEY held by one who has forgotten it, is told" {
+	use 1
+	takes a --label 'job a'
+	wait_until 'entered a'
+	redlock run -P 3 -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'job a' for [0-9.]+m?s: that one has no -P"
+	takes b -P 3
+	wait_until 'grep -q "held by .*, 1st in line, waiting for [0-9]*m*s: that one has no -P$" "$TMP/b.err"'
+	ends a b
+	finish a
+	finish b
+	[[ $status == 0 ]]
 }

@@ -78,7 +78,7 @@ many() {
 	takes two -s -t 60s --label second
 	wait_until 'entered two'
 	redlock acquire -n "$KEY"
-	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ '(first|second)' for .*"
+	expect 75 '' "redlock: $KEY: held by 2, longest $(uname -n) pid [0-9]+ 'first' for .*"
 	ends one
 	done_well one
 	redlock acquire -n "$KEY"

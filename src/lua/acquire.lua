@@ -5,7 +5,9 @@
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
 --         1 where the ancestor holds it, the holder's mark ('': nobody's, '*': several),
---         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown)}
+--         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
+--         how many hold it, of how many permits (0: none)}; if several hold it, the description is
+--         that of the one that has held it longest
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
 local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
@@ -65,7 +67,7 @@ if wait ~= '1' then
   leave_queue(own)
 end
 
-local left, holder = call('pttl', key)
+local left, count, of, holder = call('pttl', key), 1, 0
 in_use = kind_of_key()
 local mark = in_use == 'none' and '' or '*'
 if in_use == 'string' then
@@ -75,12 +77,19 @@ elseif in_use == 'hash' and call('hlen', key) == 1 then
   holder = call('hkeys', key)[1]
   mark = holder:sub(1, 16)
 elseif in_use == 'zset' and permits_of_key() then
-  local first = call('zrange', key, 0, 0, 'withscores')
-  holder = first[1]
+  -- bounded: the first fifty to end
+  local page, longest = call('zrange', key, 0, 49, 'withscores'), -2
+  count, of = call('zcard', key), permits_of_key()
+  for i = 1, #page, 2 do
+    local _, since = describe(page[i])
+    if since > longest then
+      holder, longest = page[i], since
+    end
+  end
   if kind == 'zset' and left >= 0 then
-    left = math.max(first[2] - now, 0)
+    left = math.max(page[2] - now, 0)
   end
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0, mark,
-  age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0}
+  age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0, count, of}
