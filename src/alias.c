@@ -56,7 +56,7 @@ bool alias_is_one(struct lock *lock, size_t i)
 	lock->alias = true;
 	lock->vote[i] = VOTE_FAILED;
 	strlcpy(server->why, lock->alias_error.text, sizeof(server->why));
-	server->why_code = EXIT_CONFIG;
+	server->cause = CAUSE_ALIAS;
 	return true;
 }
 

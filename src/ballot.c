@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "alias.h"
+#include "blame.h"
 #include "duration.h"
 #include "log.h"
 #include "trust.h"
@@ -121,14 +122,9 @@ bool ballot_is_heard(void *context)
 
 void ballot_reject(struct lock *lock, size_t i)
 {
-	struct server *server = &lock->quorum->servers[i];
-
 	lock->vote[i] = VOTE_FAILED;
-	snprintf(server->why, sizeof(server->why),
-		 "an answer that makes no sense");
-	server->why_code = EXIT_UNREACHED;
-	server->why_passing = true;
-	server->why_spoken = true;
+	blame(&lock->quorum->servers[i], CAUSE_NONSENSE,
+	      "an answer that makes no sense");
 }
 
 bool ballot_read_held(struct lock *lock, size_t i, const struct reply *reply,
@@ -176,7 +172,7 @@ static bool has_failed(const struct lock *lock, size_t i)
 static bool has_failed_for_good(const struct lock *lock, size_t i)
 {
 	return lock->vote[i] == VOTE_FAILED && has_failed(lock, i) &&
-	       !lock->quorum->servers[i].why_passing;
+	       !cause_is_passing(lock->quorum->servers[i].cause);
 }
 
 bool ballot_is_hopeless(const struct lock *lock)
@@ -188,43 +184,26 @@ bool ballot_is_hopeless(const struct lock *lock)
 	return left < quorum_size(lock->quorum);
 }
 
-/*
- * The code of a round without a quorum: what a server refused for good goes
- * before what may pass, but only where the servers that are left could not
- * make a quorum.
- */
-static void classify(const struct lock *lock, struct error *error)
+/* The first that has failed for good, so that no quorum is left; else NULL. */
+static const struct server *find_culprit(const struct lock *lock)
 {
-	int code = EXIT_UNREACHED;
+	if (!ballot_is_hopeless(lock))
+		return NULL;
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		const struct server *server = &lock->quorum->servers[i];
 
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (has_failed_for_good(lock, i) && code == EXIT_UNREACHED)
-			code = lock->quorum->servers[i].why_code;
-	error->passing = !ballot_is_hopeless(lock);
-	error->code = error->passing ? EXIT_UNREACHED : code;
+		if (has_failed_for_good(lock, i) &&
+		    cause_code(server->cause) != EXIT_UNREACHED)
+			return server;
+	}
+	return NULL;
 }
 
 static const char *remedy(const struct lock *lock, size_t i)
 {
-	const struct server *server = &lock->quorum->servers[i];
-
-	if (lock->vote[i] == VOTE_QUARANTINED)
-		return "";
-	if (server->why_code == EXIT_REFUSED)
-		return server->why_spoken && server->url.advice != NULL
-			       ? server->url.advice
-			       : "";
-	if (server->why_code == EXIT_MISUSED &&
-	    strncmp(server->why, "WRONGTYPE", 9) == 0)
-		return "KEY, or the record beside it, is no lock of ours";
-	if (server->why_code != EXIT_UNREACHED || server->why_spoken)
-		return "";
-	if (server_is_down(server) &&
-	    strcmp(server->url.name, "redis://127.0.0.1:6379") == 0)
-		return "start a server there, name one with -S, or use -S "
-		       "local: for a private one";
-	return server->why_slow ? "give it more time by --server-timeout"
-				: "is it up, and is -S right?";
+	return lock->vote[i] == VOTE_QUARANTINED
+		       ? ""
+		       : server_remedy(&lock->quorum->servers[i]);
 }
 
 void ballot_explain_server(const struct lock *lock, size_t i,
@@ -237,42 +216,64 @@ void ballot_explain_server(const struct lock *lock, size_t i,
 		     *what != '\0' ? ": " : "", what);
 }
 
+/* What is to be done is said once, after the last of those it is for. */
+static bool is_last_of_its_kind(const struct lock *lock, size_t i)
+{
+	const char *what = remedy(lock, i);
+
+	for (size_t k = i + 1; k < lock->quorum->count; k++)
+		if (has_failed(lock, k) && strcmp(remedy(lock, k), what) == 0)
+			return false;
+	return *what != '\0';
+}
+
+static void explain_each(const struct lock *lock, struct error *error)
+{
+	const char *between = ": ";
+	char text[TRUST_TEXT];
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		if (!has_failed(lock, i))
+			continue;
+		error_append(error, "%s%s: ", between,
+			     lock->quorum->servers[i].url.name);
+		if (is_last_of_its_kind(lock, i))
+			ballot_explain_server(lock, i, error);
+		else
+			error_append(error, "%s", why_not(lock, i, text));
+		between = "; ";
+	}
+}
+
 void ballot_explain_failure(const struct lock *lock, struct error *error)
 {
+	const struct server *culprit = find_culprit(lock);
 	size_t count = lock->quorum->count, failed = 0;
-	const char *between = ": ", *advice = "";
-	char text[TRUST_TEXT];
 
 	if (lock->alias) {
 		*error = lock->alias_error;
 		return;
 	}
-	for (size_t i = 0; i < count; i++)
-		failed += has_failed(lock, i);
 	error_set(error, EXIT_UNREACHED, "%s", "");
-	classify(lock, error);
-	if (count == 1) {
-		error_append(error, "%s: ", lock->quorum->servers[0].url.name);
-		ballot_explain_server(lock, 0, error);
+	if (culprit != NULL)
+		error->code = cause_code(culprit->cause);
+	error->passing = !ballot_is_hopeless(lock);
+	/* KEY is in use in another way, which is no matter of one server */
+	if (count > 1 && error->code != EXIT_MISUSED) {
+		for (size_t i = 0; i < count; i++)
+			failed += has_failed(lock, i);
+		error_append(error,
+			     "no quorum: %zu of %zu servers gave no vote, %zu "
+			     "votes are needed",
+			     failed, count, quorum_size(lock->quorum));
+		explain_each(lock, error);
 		return;
 	}
-	error_append(error,
-		     "no quorum: %zu of %zu servers gave no vote, %zu "
-		     "votes are needed",
-		     failed, count, quorum_size(lock->quorum));
-	for (size_t i = 0; i < count; i++) {
-		if (!has_failed(lock, i))
-			continue;
-		error_append(error, "%s%s: %s", between,
-			     lock->quorum->servers[i].url.name,
-			     why_not(lock, i, text));
-		between = "; ";
-		if (lock->quorum->servers[i].why_code == EXIT_REFUSED &&
-		    *advice == '\0')
-			advice = remedy(lock, i);
-	}
-	/* all of them are named in one place, and so are their passwords */
-	error_append(error, "%s%s", *advice != '\0' ? ": " : "", advice);
+	if (count == 1)
+		culprit = &lock->quorum->servers[0];
+	error_append(error, "%s: ", culprit->url.name);
+	ballot_explain_server(lock, (size_t)(culprit - lock->quorum->servers),
+			      error);
 }
 
 void ballot_explain_loss(const struct lock *lock, struct error *error)

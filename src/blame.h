@@ -7,9 +7,8 @@
 
 #include "server.h"
 
-/* code: enum exit_code. passing: it may be gone at the next try. */
-int blame(struct server *server, int code, bool passing, const char *format,
-	  ...) __attribute__((format(printf, 4, 5)));
+int blame(struct server *server, enum cause cause, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* What it said itself. */
 int blame_refusal(struct server *server, struct refusal refusal);

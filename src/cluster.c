@@ -79,7 +79,8 @@ static void on_nodes(void *context, size_t i, const struct reply *reply)
 		strlcpy(address, seed->url.host, sizeof(address));
 	if (reply->count != 1 || reply->value[0].text == NULL ||
 	    nodes_read(&census->said[i], reply->value[0].text, address) < 0) {
-		server_blame(seed, "an answer that makes no sense");
+		server_blame(seed, CAUSE_NONSENSE,
+			     "an answer that makes no sense");
 		return;
 	}
 	sort(&census->said[i]);
@@ -107,7 +108,7 @@ static void open_seeds(struct census *census, const struct url *url,
 static int explain(const struct census *census, struct server *server)
 {
 	const struct server *culprit = NULL;
-	char text[200] = "";
+	char text[WHY_SIZE - 60] = "";
 	int length = 0;
 
 	for (size_t i = 0; i < census->seeds.count; i++) {
@@ -115,7 +116,7 @@ static int explain(const struct census *census, struct server *server)
 
 		if (census->said[i].count > 0)
 			continue;
-		if (culprit == NULL || !seed->why_passing)
+		if (culprit == NULL || !cause_is_passing(seed->cause))
 			culprit = seed;
 		if (length < (int)sizeof(text))
 			length += snprintf(
@@ -126,9 +127,7 @@ static int explain(const struct census *census, struct server *server)
 	}
 	snprintf(server->why, sizeof(server->why),
 		 "no majority of its nodes names the same masters%s", text);
-	server->why_code = culprit != NULL ? culprit->why_code : EXIT_UNREACHED;
-	server->why_passing = culprit == NULL || culprit->why_passing;
-	server->why_spoken = true; /* not of one server's being up */
+	server->cause = culprit != NULL ? culprit->cause : CAUSE_NO_MAJORITY;
 	return -1;
 }
 

@@ -134,10 +134,11 @@ void discovery_forget(struct discovery *discovery)
 
 /* --- what the seeds say ---------------------------------------------------- */
 
-static int reject(struct discovery *discovery, size_t i, const char *why)
+static int reject(struct discovery *discovery, size_t i, enum cause cause,
+		  const char *why)
 {
 	url_release(&discovery->said[i].names[0]);
-	server_blame(&discovery->seeds[i], why);
+	server_blame(&discovery->seeds[i], cause, why);
 	return -1;
 }
 
@@ -154,11 +155,6 @@ static int take_self(struct discovery *discovery, size_t i)
 	return 0;
 }
 
-static bool starts(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
-
 /* "MOVED slot host:port" */
 static int take_moved(struct discovery *discovery, size_t i, const char *text)
 {
@@ -167,32 +163,34 @@ static int take_moved(struct discovery *discovery, size_t i, const char *text)
 	size_t length = place != NULL ? strlen(++place) : 0;
 
 	if (length == 0 || length >= sizeof(host))
-		return reject(discovery, i, "its MOVED makes no sense");
+		return reject(discovery, i, CAUSE_NONSENSE,
+			      "its MOVED makes no sense");
 	memcpy(host, place, length + 1);
 	port = strrchr(host, ':');
 	if (port == NULL)
-		return reject(discovery, i, "its MOVED makes no sense");
+		return reject(discovery, i, CAUSE_NONSENSE,
+			      "its MOVED makes no sense");
 	*port++ = '\0';
 	/* one that has not been told its own address leaves it out */
 	if (place_set(&discovery->said[i].names[0],
 		      *host != '\0' ? host : discovery->url->seeds[i].host,
 		      port) < 0)
-		return reject(discovery, i, "its MOVED makes no sense");
+		return reject(discovery, i, CAUSE_NONSENSE,
+			      "its MOVED makes no sense");
 	return 0;
 }
 
 static int take_node(struct discovery *discovery, size_t i,
 		     const struct reply *reply)
 {
-	const char *failure = reply->failure;
-
-	if (failure != NULL && starts(failure, "MOVED "))
-		return take_moved(discovery, i, failure);
-	if (failure != NULL && !starts(failure, "ASK "))
+	if (reply->failure != NULL && reply->cause == CAUSE_MOVED)
+		return take_moved(discovery, i, reply->failure);
+	if (reply->failure != NULL && reply->cause != CAUSE_ASK)
 		return -1;
-	if (failure == NULL &&
+	if (reply->failure == NULL &&
 	    (reply->count != 1 || reply->value[0].text != NULL))
-		return reject(discovery, i, "its answer makes no sense");
+		return reject(discovery, i, CAUSE_NONSENSE,
+			      "its answer makes no sense");
 	return take_self(discovery, i);
 }
 
@@ -203,16 +201,15 @@ static int take_master(struct discovery *discovery, size_t i,
 
 	if (reply->failure != NULL)
 		return -1;
-	if (reply->count == 1 && said[0].text != NULL && said[0].length == 0) {
-		reject(discovery, i, "it knows no master of that name");
-		discovery->seeds[i].why_passing = false;
-		return -1;
-	}
+	if (reply->count == 1 && said[0].text != NULL && said[0].length == 0)
+		return reject(discovery, i, CAUSE_NO_MASTER,
+			      "it knows no master of that name");
 	if (reply->count != 2 || said[0].text == NULL || said[1].text == NULL ||
 	    strlen(said[0].text) != said[0].length ||
 	    place_set(&discovery->said[i].names[0], said[0].text,
 		      said[1].text) < 0)
-		return reject(discovery, i, "its answer makes no sense");
+		return reject(discovery, i, CAUSE_NONSENSE,
+			      "its answer makes no sense");
 	return 0;
 }
 
@@ -352,7 +349,7 @@ const struct server *discovery_explain(const struct discovery *discovery,
 		const char *said = discovery->said[i].names[0].name;
 
 		if (said == NULL && seed->why[0] != '\0' &&
-		    (culprit == NULL || !seed->why_passing))
+		    (culprit == NULL || !cause_is_passing(seed->cause)))
 			culprit = seed;
 		if (length < DISCOVERY_WHY)
 			length += snprintf(
@@ -388,12 +385,16 @@ void server_visit(struct server *server, const struct url *place)
 	server->discovery->pinned = server->discovery->found = true;
 }
 
-enum moved discovery_sort(const char *failure)
+enum moved discovery_sort(enum cause cause)
 {
-	const char *text = reply_sort(failure).text;
-
-	if (starts(text, "MOVED ") || starts(text, "READONLY "))
+	switch (cause) {
+	case CAUSE_MOVED:
+	case CAUSE_REPLICA:
 		return MOVED_AWAY;
-	return starts(text, "ASK ") || starts(text, "TRYAGAIN ") ? MOVING
-								 : MOVED_NOT;
+	case CAUSE_ASK:
+	case CAUSE_TRY_AGAIN:
+		return MOVING;
+	default:
+		return MOVED_NOT;
+	}
 }

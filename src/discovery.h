@@ -41,7 +41,7 @@
 #include "hint.h"
 #include "server.h"
 
-#define DISCOVERY_WHY 256 /* bytes of an explanation */
+#define DISCOVERY_WHY WHY_SIZE
 
 struct discovery {
 	const struct url *url; /* the server's */
@@ -106,6 +106,6 @@ enum moved {
 	MOVING,     /* a slot is on its way to another node: soon */
 };
 
-enum moved discovery_sort(const char *failure);
+enum moved discovery_sort(enum cause cause);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "alias.h"
 #include "attempt.h"
+#include "blame.h"
 #include "duration.h"
 #include "heap.h"
 #include "log.h"
@@ -84,15 +85,13 @@ static bool is_in(const struct doctor *doctor, size_t i)
 }
 
 /* It would grant no lock, and that will not pass. */
-static void refuse(struct doctor *doctor, size_t i, int code, const char *text,
-		   const char *more)
+static void refuse(struct doctor *doctor, size_t i, enum cause cause,
+		   const char *text, const char *more)
 {
 	struct server *server = &doctor->lock.quorum->servers[i];
 
 	ballot_reject(&doctor->lock, i);
-	snprintf(server->why, sizeof(server->why), "%s%s", text, more);
-	server->why_code = code;
-	server->why_passing = false;
+	blame(server, cause, "%s%s", text, more);
 }
 
 /* --- what we may do there ------------------------------------------------- */
@@ -120,7 +119,7 @@ static void hear_rights(struct doctor *doctor, size_t i,
 	char text[RIGHTS_LONGEST];
 
 	if (*join(text, reply, 1) != '\0')
-		refuse(doctor, i, EXIT_REFUSED, "its user lacks", text);
+		refuse(doctor, i, CAUSE_LACK, "its user lacks", text);
 	else if (*join(text, reply, 2) != '\0')
 		checkup_warn(
 			&doctor->at[i].warnings, "its user lacks", text,
@@ -192,8 +191,8 @@ static void hear_script(struct doctor *doctor, size_t i,
 		if (doctor->stage == STAGE_RIGHTS)
 			hear_rights(doctor, i, reply);
 	} else if (is_number && said->number == 1) {
-		refuse(doctor, i, EXIT_UNREACHED,
-		       "it grants a lock that is held", "");
+		refuse(doctor, i, CAUSE_UNFIT, "it grants a lock that is held",
+		       "");
 	} else if (is_number && said->number == -1 &&
 		   doctor->stage == STAGE_HAND_OVER) {
 		if (mailbox_is_open(&doctor->mailbox, i))
@@ -222,7 +221,7 @@ static void hear_facts(struct doctor *doctor, size_t i,
 		wrong = checkup_read_info(at, reply->value[0].text,
 					  server->url.kind == URL_CLUSTER);
 	if (wrong != NULL)
-		refuse(doctor, i, EXIT_UNREACHED, wrong, "");
+		refuse(doctor, i, CAUSE_UNFIT, wrong, "");
 }
 
 static void hear(void *context, size_t i, const struct reply *reply)
@@ -231,7 +230,7 @@ static void hear(void *context, size_t i, const struct reply *reply)
 	const struct server *server = &doctor->lock.quorum->servers[i];
 	bool facts = doctor->stage < STAGE_RIGHTS;
 	bool optional = facts || (doctor->stage == STAGE_SCAN &&
-				  server->why_code == EXIT_REFUSED);
+				  cause_code(server->cause) == EXIT_REFUSED);
 
 	if (reply == NULL || server_is_barred(server) ||
 	    (reply->failure != NULL && !optional))
@@ -324,11 +323,11 @@ static void advise(struct doctor *doctor, size_t i)
 {
 	const struct quorum *quorum = doctor->lock.quorum;
 	const struct url *url = &quorum->servers[i].url;
-	const char *deaf = mailbox_failure(&doctor->mailbox, i);
+	const struct server *deaf = mailbox_failure(&doctor->mailbox, i);
 
 	if (!mailbox_is_open(&doctor->mailbox, i))
 		checkup_warn(&doctor->at[i].warnings, "no subscription: ",
-			     deaf != NULL ? deaf : "no answer",
+			     deaf != NULL ? deaf->why : "no answer",
 			     ": waiters ask again and again");
 	checkup_advise(&doctor->at[i], doctor->lock.quarantine);
 	if (url->kind == URL_SENTINEL)

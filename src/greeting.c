@@ -43,8 +43,8 @@ int greeting_take(struct server *server, enum owed_kind kind,
 		identity_read_config(&server->identity, reply);
 	else if (refused && kind != OWED_CONFIG && !server->login_failed)
 		blame_refusal(server, kind == OWED_LOGIN
-					      ? reply_sort_login(reply->failure)
-					      : reply_sort(reply->failure));
+					      ? cause_of_login(reply->failure)
+					      : cause_of(reply->failure));
 	if (kind == OWED_LOGIN && refused) {
 		/* what is behind it in the pipeline runs as the default user */
 		server->login_failed = true;

@@ -217,7 +217,7 @@ static bool lose_endless(struct listing *listing)
 {
 	size_t i = listing->scanned;
 
-	server_blame(&listing->look.lock.quorum->servers[i],
+	server_blame(&listing->look.lock.quorum->servers[i], CAUSE_NONSENSE,
 		     "its SCAN does not end");
 	listing->look.lock.vote[i] = VOTE_FAILED;
 	listing->look.lost[i] = true;

@@ -137,7 +137,7 @@ static void hand_out(const struct settings *settings, struct url *url)
 	} else if (settings->password == NULL) {
 		if (settings->spare != NULL)
 			explain_spare(&advice, settings);
-		else if (url->user != NULL)
+		else if (url->user != NULL || settings->named != NULL)
 			explain_lack(&advice, settings);
 		else
 			explain_place(&advice, settings);

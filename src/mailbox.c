@@ -97,15 +97,16 @@ bool mailbox_is_open(const struct mailbox *mailbox, size_t i)
 	return mailbox->ear[i].state == EAR_OPEN;
 }
 
-const char *mailbox_failure(const struct mailbox *mailbox, size_t i)
+const struct server *mailbox_failure(const struct mailbox *mailbox, size_t i)
 {
-	const char *why = mailbox->ears[i].why; /* none while it is asked */
+	const struct server *ear = &mailbox->ears[i];
 
-	return mailbox->ear[i].state != EAR_OPEN && *why != '\0' ? why : NULL;
+	/* no why while it is asked */
+	return mailbox->ear[i].state != EAR_OPEN && ear->why[0] != '\0' ? ear
+									: NULL;
 }
 
-size_t mailbox_refused(const struct mailbox *mailbox, const char **name,
-		       const char **why)
+size_t mailbox_refused(const struct mailbox *mailbox, const struct server **ear)
 {
 	size_t refused = 0;
 
@@ -113,8 +114,7 @@ size_t mailbox_refused(const struct mailbox *mailbox, const char **name,
 		if (mailbox->ear[i].state != EAR_REFUSED)
 			continue;
 		refused++;
-		*name = mailbox->ears[i].url.name;
-		*why = mailbox->ears[i].why;
+		*ear = &mailbox->ears[i];
 	}
 	return refused;
 }
@@ -147,10 +147,10 @@ static void got(void *context, struct server *ear, uint64_t ticket,
 		mailbox->ear[i].state = EAR_OPEN;
 		mailbox->ear[i].failures = 0;
 		mailbox->listener->opened(mailbox->listener->context, i);
-	} else if (ear->why_passing) {
+	} else if (cause_is_passing(ear->cause)) {
 		shut(mailbox, i);
 	} else if (!mailbox->ear[i].unsharded && ear->url.kind == URL_CLUSTER &&
-		   strncmp(reply->failure, "ERR unknown command", 19) == 0) {
+		   ear->cause == CAUSE_COMMAND) {
 		mailbox->ear[i].unsharded = true;
 		ask(mailbox, i);
 	} else {

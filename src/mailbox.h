@@ -60,12 +60,15 @@ void mailbox_subscribe(struct mailbox *mailbox, struct argument channel);
 
 bool mailbox_is_open(const struct mailbox *mailbox, size_t server);
 
-/* Why there is no subscription, where it has been tried; else NULL. */
-const char *mailbox_failure(const struct mailbox *mailbox, size_t server);
+/* The connection whose failure is why there is no subscription; NULL if there
+ * is one, or it is not known yet. */
+const struct server *mailbox_failure(const struct mailbox *mailbox,
+				     size_t server);
 
-/* How many refuse subscriptions for good; *why says what one of them said. */
-size_t mailbox_refused(const struct mailbox *mailbox, const char **name,
-		       const char **why);
+/* How many refuse subscriptions for good; *ear is the connection to one of
+ * them. */
+size_t mailbox_refused(const struct mailbox *mailbox,
+		       const struct server **ear);
 
 /* For quorum.c, as server_prepare and server_pump. */
 size_t mailbox_prepare(struct mailbox *mailbox, struct pollfd *polled,

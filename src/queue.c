@@ -271,12 +271,11 @@ void queue_release(struct queue *queue)
 	free((char *)queue->channel.data);
 }
 
-bool queue_is_deaf(const struct queue *queue, const char **server,
-		   const char **why)
+bool queue_is_deaf(const struct queue *queue, const struct server **ear)
 {
 	const struct quorum *quorum = queue->lock->quorum;
 
-	return mailbox_refused(&queue->mailbox, server, why) >
+	return mailbox_refused(&queue->mailbox, ear) >
 	       quorum->count - quorum_size(quorum);
 }
 
@@ -354,7 +353,7 @@ static enum lock_result wait_for_votes(struct queue *queue,
 	struct lock *lock = queue->lock;
 	struct judge judge = {&queue->requests, requests_reply,
 			      requests_have_news};
-	const char *server, *why;
+	const struct server *ear;
 
 	for (;;) {
 		struct deadline wake;
@@ -362,7 +361,7 @@ static enum lock_result wait_for_votes(struct queue *queue,
 		requests_drop_late(&queue->requests);
 		requests_blame_silent(&queue->requests);
 		if (lock->alias || ballot_is_hopeless(lock) ||
-		    queue_is_deaf(queue, &server, &why)) {
+		    queue_is_deaf(queue, &ear)) {
 			ballot_explain_failure(lock, error);
 			return LOCK_ERROR;
 		}

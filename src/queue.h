@@ -106,7 +106,6 @@ enum lock_result queue_wait(struct queue *queue, struct deadline until,
 			    struct error *error);
 
 /* Whether so many servers refuse subscriptions that no quorum is left. */
-bool queue_is_deaf(const struct queue *queue, const char **server,
-		   const char **why);
+bool queue_is_deaf(const struct queue *queue, const struct server **ear);
 
 #endif

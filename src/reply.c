@@ -4,14 +4,12 @@
 
 #include <hiredis.h>
 
-#include "error.h"
 #include "heap.h"
 
 #define ARRAY_LONGEST 64        /* elements */
 #define ARRAY_LONGEST_WIDE 8192 /* elements */
 #define ARRAY_DEEPEST 4
 #define ARRAYS_MOST 4 /* times as many elements, in all that a reply has */
-#define OUR_REFUSAL "PERMITS " /* acquire.lua */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
@@ -77,6 +75,7 @@ void reply_flatten(struct reply *reply, const redisReply *from)
 	reply->whole = from;
 	if (from->type == REDIS_REPLY_ERROR) {
 		reply->failure = from->str;
+		reply->cause = cause_of(from->str).cause;
 	} else if (from->type != REDIS_REPLY_ARRAY) {
 		reply->count = 1;
 		flatten_value(&reply->value[0], from);
@@ -143,62 +142,4 @@ struct value reply_pair(const struct reply *reply, const char *name)
 			return value;
 	}
 	return (struct value){0};
-}
-
-static bool starts_with(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
-
-struct refusal reply_sort(const char *failure)
-{
-	static const struct {
-		const char *start;
-		int code;
-	} lasting[] = {
-		{"NOAUTH", EXIT_REFUSED},
-		{"WRONGPASS", EXIT_REFUSED},
-		{"NOPERM", EXIT_REFUSED},
-		{"ERR The user executing the script", EXIT_REFUSED},
-		{"ERR invalid password", EXIT_REFUSED},
-		{"ERR AUTH", EXIT_REFUSED},
-		{"ERR Client sent AUTH", EXIT_REFUSED},
-		{"WRONGTYPE", EXIT_MISUSED},
-		{"READONLY", EXIT_UNREACHED},
-		{"MOVED", EXIT_UNREACHED},
-		{"ASK", EXIT_UNREACHED},
-		{"CROSSSLOT", EXIT_UNREACHED},
-		{"DENIED", EXIT_UNREACHED},
-		{"ERR unknown command", EXIT_UNREACHED},
-		{"ERR DB index is out of range", EXIT_CONFIG},
-		{"ERR invalid DB index", EXIT_CONFIG},
-		{"ERR SELECT is not allowed in cluster mode", EXIT_CONFIG},
-	};
-	/* Redis 6 and before wrap what a script's command was told:
-	 * "ERR Error running script (...): @user_script:3: -NOPERM ..." */
-	const char *wrapped = strstr(failure, ": -");
-	const char *text = wrapped != NULL ? wrapped + 3 : failure;
-
-	/* EVAL has more arguments than one may send without login */
-	if (starts_with(text, "ERR Protocol error: unauthenticated"))
-		text = "NOAUTH Authentication required.";
-	if (starts_with(text, OUR_REFUSAL))
-		return (struct refusal){EXIT_MISUSED, false,
-					text + strlen(OUR_REFUSAL)};
-	for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++)
-		if (starts_with(text, lasting[i].start))
-			return (struct refusal){lasting[i].code, false, text};
-	return (struct refusal){EXIT_UNREACHED, true, failure};
-}
-
-struct refusal reply_sort_login(const char *failure)
-{
-	struct refusal refusal = reply_sort(failure);
-
-	if (starts_with(failure, "DENIED") ||
-	    starts_with(failure, "ERR max number of clients"))
-		return refusal;
-	refusal.code = EXIT_REFUSED;
-	refusal.passing = false;
-	return refusal;
 }

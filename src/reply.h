@@ -12,10 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cause.h"
+
 #define REPLY_VALUES 16 /* more are passed over */
 
 struct reply {
 	const char *failure; /* an error reply's text, else NULL */
+	enum cause cause;    /* what that is */
 	size_t count;        /* of an array's values; 1 for a single one */
 	struct value {
 		const char *text; /* NULL for an integer; NUL-terminated */
@@ -57,17 +60,5 @@ struct value reply_item(const struct reply *reply, size_t value, size_t n);
 /* The value of this name in an array of names and values in turn; its text is
  * NULL if there is none. */
 struct value reply_pair(const struct reply *reply, const char *name);
-
-struct refusal {
-	int code;         /* enum exit_code */
-	bool passing;     /* may be gone at the next try */
-	const char *text; /* within the failure's text */
-};
-
-/* What an error reply means for a lock. */
-struct refusal reply_sort(const char *failure);
-
-/* The same of what answers the login, or was said to whoever connects. */
-struct refusal reply_sort_login(const char *failure);
 
 #endif

@@ -42,6 +42,7 @@ static void ask(struct requests *requests, size_t i)
 	struct server *server = &requests->lock->quorum->servers[i];
 	int64_t now = clock_ms();
 	char why[sizeof(server->why)] = "";
+	enum cause cause = server->cause;
 
 	at->sent++;
 	at->sent_at[at->sent % REQUESTS_RECENT] = now;
@@ -53,7 +54,7 @@ static void ask(struct requests *requests, size_t i)
 		strlcpy(why, server->why, sizeof(why));
 	script_queue(requests->lock, i, at->sent, now - requests->began);
 	if (why[0] != '\0' && server->why[0] == '\0')
-		server_blame(server, why); /* until it answers */
+		server_blame(server, cause, why); /* until it answers */
 }
 
 static int64_t last_sent(const struct requests *requests, size_t i)
@@ -407,7 +408,8 @@ void requests_blame_silent(struct requests *requests)
 
 	for (size_t i = 0; i < quorum->count; i++) {
 		struct server *server = &quorum->servers[i];
-		const char *why = mailbox_failure(requests->mailbox, i);
+		const struct server *ear =
+			mailbox_failure(requests->mailbox, i);
 
 		if (quorum_is_waiting(quorum, i)) {
 			if (requests->lock->vote[i] == VOTE_YES ||
@@ -416,9 +418,9 @@ void requests_blame_silent(struct requests *requests)
 			server_blame_silence(
 				server, clock_ms() - last_sent(requests, i));
 			requests->lock->vote[i] = VOTE_FAILED;
-		} else if (why != NULL &&
+		} else if (ear != NULL &&
 			   requests->lock->vote[i] == VOTE_PENDING) {
-			server_blame(server, why);
+			server_blame_as(server, ear);
 			requests->lock->vote[i] = VOTE_FAILED;
 		}
 	}

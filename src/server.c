@@ -28,13 +28,34 @@ static void disconnect(struct server *server)
 	server->again = deadline_never();
 }
 
-static int fail(struct server *server, const char *what)
+static int fail(struct server *server, enum cause cause, const char *what)
 {
-	bool refused = server->stream.failure.refused;
-
 	disconnect(server);
-	return blame(server, refused ? EXIT_REFUSED : EXIT_UNREACHED, !refused,
-		     "%s", what);
+	return blame(server, cause, "%s", what);
+}
+
+/* Why there is no connection. */
+static enum cause sort_failure(const struct stream *stream)
+{
+	if (stream->failure.refused)
+		return CAUSE_CERTIFICATE;
+	switch (stream->error) {
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM:
+	case EADDRNOTAVAIL:
+		return CAUSE_SYSTEM;
+	case EACCES:
+		return CAUSE_BARRED_SOCKET;
+	default:
+		return CAUSE_AWAY;
+	}
+}
+
+static int fail_stream(struct server *server, const char *why)
+{
+	return fail(server, sort_failure(&server->stream), why);
 }
 
 void server_init(struct server *server, struct url *url, bool identify)
@@ -88,7 +109,7 @@ static int open_at(struct server *server, const struct url *place)
 	server->reader = reply_reader_new(&server->bounds);
 	greeting_put(server);
 	why = stream_open(&server->stream, place);
-	return why != NULL ? fail(server, why) : 0;
+	return why != NULL ? fail_stream(server, why) : 0;
 }
 
 static int connect_start(struct server *server)
@@ -118,7 +139,7 @@ static int flush_output(struct server *server)
 		if (sent < 0 && errno == EPIPE)
 			break; /* what it said before it hung up comes first */
 		if (sent < 0)
-			return fail(server, stream_why(&server->stream));
+			return fail_stream(server, stream_why(&server->stream));
 		server->sent += (size_t)sent;
 	}
 	output->length = server->sent = 0;
@@ -129,7 +150,7 @@ static int queue_last(struct server *server)
 {
 	server->again = deadline_never();
 	if (server->owed_count > OWED_MAX - 8)
-		return fail(server, "it has stopped answering");
+		return fail(server, CAUSE_AWAY, "it has stopped answering");
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
 	if (server->stream.state == STREAM_DOWN)
@@ -199,7 +220,6 @@ static int follow(struct server *server, enum moved moved)
 {
 	unsigned pause = AGAIN_PAUSE;
 
-	server->why_passing = true;
 	if (moved == MOVED_AWAY) {
 		disconnect(server);
 		discovery_forget(server->discovery);
@@ -244,11 +264,12 @@ static int dispatch(struct server *server, const redisReply *from,
 	if (owed.kind != OWED_ASKED)
 		return greeting_take(server, owed.kind, &reply) == 0
 			       ? 0
-			       : fail(server, "its INFO cannot be read");
+			       : fail(server, CAUSE_NONSENSE,
+				      "its INFO cannot be read");
 	server->complained = false;
 	if (server->discovery != NULL && reply.failure != NULL &&
 	    owed.ticket == server->last_owed.ticket)
-		moved = discovery_sort(reply.failure);
+		moved = discovery_sort(reply.cause);
 	blame_reply(server, &reply);
 	if (moved != MOVED_NOT)
 		return follow(server, moved);
@@ -264,7 +285,7 @@ static int fail_protocol(struct server *server)
 	snprintf(text, sizeof(text), "not what a Redis server says: %s",
 		 server->reader->err == REDIS_ERR_OOM ? "a reply too large"
 						      : server->reader->errstr);
-	return fail(server, text);
+	return fail(server, CAUSE_NOT_REDIS, text);
 }
 
 static int parse(struct server *server, server_reply *callback, void *context)
@@ -285,7 +306,7 @@ static int parse(struct server *server, server_reply *callback, void *context)
 			return -1;
 	}
 	if (server->unparsed > reply_longest(server->bounds.wide))
-		return fail(server, "a reply too large");
+		return fail(server, CAUSE_NONSENSE, "a reply too large");
 	return 0;
 }
 
@@ -302,9 +323,9 @@ static int receive(struct server *server, server_reply *callback, void *context)
 		return -1;
 	}
 	if (got < 0)
-		return fail(server, stream_why(&server->stream));
+		return fail_stream(server, stream_why(&server->stream));
 	if (got == 0)
-		return fail(server,
+		return fail(server, CAUSE_AWAY,
 			    server->unparsed > 0
 				    ? "it hung up in the middle of a reply"
 				    : "it hung up");
@@ -355,7 +376,7 @@ static int pump(struct server *server, short revents, server_reply *reply,
 		const char *why = stream_step(&server->stream, revents);
 
 		if (why != NULL)
-			return fail(server, why);
+			return fail_stream(server, why);
 		if (server_is_up(server))
 			begin_measuring(server);
 	} else if (revents != 0 && !is_seeking(server) &&
@@ -379,7 +400,7 @@ static int seek(struct server *server, const struct pollfd *polled)
 		return blame_discovery(server);
 	case DISCOVERY_CHANGED:
 		if (checking && server->stream.state != STREAM_DOWN)
-			return fail(server, "it is there now");
+			return fail(server, CAUSE_AWAY, "it is there now");
 		disconnect(server);
 		break;
 	case DISCOVERY_CONFIRMED:

@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cause.h"
 #include "deadline.h"
 #include "identity.h"
 #include "output.h"
@@ -39,7 +40,8 @@
 #include "url.h"
 
 #define SERVERS_MAX 32
-#define OWED_MAX 32 /* replies a connection may owe before it is dropped */
+#define WHY_SIZE 512 /* bytes of an explanation */
+#define OWED_MAX 32  /* replies a connection may owe before it is dropped */
 
 enum owed_kind { OWED_LOGIN, OWED_NAME, OWED_INFO, OWED_CONFIG, OWED_ASKED };
 
@@ -77,11 +79,8 @@ struct server {
 	bool login_failed;
 	bool complained; /* the last reply refused the greeting */
 	struct identity identity;
-	char why[256]; /* the last failure, without the name */
-	int why_code;  /* enum exit_code */
-	bool why_passing;
-	bool why_spoken; /* it is what the server said itself */
-	bool why_slow;   /* it is there, but not in time */
+	char why[WHY_SIZE]; /* the last failure, without the name */
+	enum cause cause;   /* of that */
 };
 
 /* A reply to what was asked under ticket. reply lives for the call only. */
@@ -164,8 +163,14 @@ bool server_owes_sticky(const struct server *server);
  * opens a fresh one. */
 void server_renew(struct server *server);
 
-/* Says why another connection to the server has failed, which may pass. */
-void server_blame(struct server *server, const char *why);
+/* Says why it does not count. */
+void server_blame(struct server *server, enum cause cause, const char *why);
+
+/* ... as another connection to it does not, or did not before. */
+void server_blame_as(struct server *server, const struct server *other);
+
+/* What to do about the last failure, or "". */
+const char *server_remedy(const struct server *server);
 
 /* Says why a server has not answered in this time. If bytes were moving in the
  * second half of it, the link is slow, and the server is up. */

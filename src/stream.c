@@ -117,6 +117,12 @@ static const char *fail(struct stream *stream, const char *why)
 	return why;
 }
 
+static const char *fail_by(struct stream *stream, int error)
+{
+	stream->error = error;
+	return fail(stream, strerror(error));
+}
+
 /* Tries the addresses from stream->address on. */
 static const char *connect_next(struct stream *stream)
 {
@@ -137,13 +143,14 @@ static const char *connect_next(struct stream *stream)
 			return NULL;
 		}
 	}
-	return fail(stream, strerror(cause));
+	return fail_by(stream, cause);
 }
 
 const char *stream_open(struct stream *stream, const struct url *url)
 {
 	stream_close(stream);
 	stream->failure = (struct tls_failure){0};
+	stream->error = 0;
 	stream->tls_host = url->tls ? url->host : NULL;
 	stream->address = 0;
 	if (url->kind == URL_UNIX) {
@@ -154,7 +161,7 @@ const char *stream_open(struct stream *stream, const struct url *url)
 			   0) {
 		stream->lookup = resolve_start(url->host, url->port);
 		if (stream->lookup == NULL)
-			return fail(stream, strerror(errno));
+			return fail_by(stream, errno);
 		stream->state = STREAM_RESOLVING;
 		return NULL;
 	}
@@ -203,7 +210,7 @@ static const char *connected(struct stream *stream, short revents)
 		return stream->tls_host != NULL ? start_tls(stream) : NULL;
 	}
 	if (is_last_address(stream))
-		return fail(stream, strerror(cause));
+		return fail_by(stream, cause);
 	stream_close(stream);
 	stream->address++;
 	return connect_next(stream);
@@ -280,10 +287,12 @@ ssize_t stream_send(struct stream *stream, const void *data, size_t size)
 	return sent;
 }
 
-const char *stream_why(const struct stream *stream)
+const char *stream_why(struct stream *stream)
 {
-	return stream->failure.text[0] != '\0' ? stream->failure.text
-					       : strerror(errno);
+	if (stream->failure.text[0] != '\0')
+		return stream->failure.text;
+	stream->error = errno;
+	return strerror(errno);
 }
 
 size_t stream_backlog(const struct stream *stream, int64_t ms)

@@ -46,6 +46,7 @@ struct stream {
 	const char *tls_host; /* the URL's, whom TLS is to prove; or NULL */
 	struct tls *tls;
 	struct tls_failure failure; /* of the last connection */
+	int error;                  /* errno, if it failed by that; else 0 */
 };
 
 void stream_init(struct stream *stream);
@@ -75,7 +76,7 @@ ssize_t stream_receive(struct stream *stream, void *data, size_t size);
 ssize_t stream_send(struct stream *stream, const void *data, size_t size);
 
 /* Why one of them has just failed. */
-const char *stream_why(const struct stream *stream);
+const char *stream_why(struct stream *stream);
 
 /* The bytes that the peer has not received yet, if it has acknowledged others
  * during the last ms; otherwise 0, and 0 for a Unix socket. */

@@ -143,7 +143,7 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 	struct queue queue;
 	enum lock_result result;
 	unsigned long splits = 0;
-	const char *server, *why;
+	const struct server *ear;
 
 	queue_init(&queue, lock, busy);
 	queue.requests.began = wait->began;
@@ -163,10 +163,11 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 			break;
 		}
 	}
-	if (result == LOCK_ERROR && queue_is_deaf(&queue, &server, &why)) {
+	if (result == LOCK_ERROR && queue_is_deaf(&queue, &ear)) {
 		log_notice("%.*s: no place in the queue, so asking again and "
-			   "again: %s: %s",
-			   (int)lock->key.length, lock->key.data, server, why);
+			   "again: %s: %s: %s",
+			   (int)lock->key.length, lock->key.data, ear->url.name,
+			   ear->why, server_remedy(ear));
 		wait->poll = true;
 		result = LOCK_AGAIN;
 	}

@@ -115,7 +115,7 @@ $KEY: evicted web1 pid 11 'read one', held for 2h0[0-9]m"
 	rcli 0 HSET "$(record "$KEY-lasting")" permits 0
 	for key in list set stream zset lasting; do
 		redlock break -y "$KEY-$key"
-		expect 65 '' "redlock: $KEY-$key: $(server_url 0): WRONGTYPE .*"
+		expect 65 '' "redlock: $KEY-$key: $(server_url 0): .*WRONGTYPE.*"
 		[[ $(rcli 0 EXISTS "$KEY-$key") == 1 ]]
 	done
 	[[ $(rcli 0 ZCARD "$KEY-lasting") == 1 ]]

@@ -295,7 +295,7 @@ all_over() {
 	KEY=$(key_on 0 3)
 	start 0 -t 9s
 	move_begins 0 1
-	takes_none 69 'redis\+cluster://.*: (ASK|TRYAGAIN) .*' --server-timeout "$((300 * SLOW))ms"
+	takes_none 69 'redis\+cluster://.*: KEY is on its way to another node of the cluster \(ASK, TRYAGAIN\): try again soon' --server-timeout "$((300 * SLOW))ms"
 	# nor one that nobody holds
 	KEY="{$KEY}free" takes_none 69 "redis\\+cluster://$(address 0):6379: $(address 0):6379: (ASK|TRYAGAIN) .*" --server-timeout "$((300 * SLOW))ms" \
 		-S "redis+cluster://$(address 0)"
@@ -550,7 +550,7 @@ has_slot() {
 	slot=$(slot_of "$KEY")
 	for i in 0 1 2; do [[ $(rcli "$i" CLUSTER DELSLOTS "$slot") == OK ]]; done
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == CLUSTERDOWN* ]]'
-	takes_none 69 'redis\+cluster://.*: CLUSTERDOWN .*'
+	takes_none 69 'redis\+cluster://.*: .*CLUSTERDOWN.*'
 	spawn waiter "$REDLOCK" run -w 60s "$KEY" echo ran
 	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting: "*CLUSTERDOWN* ]]'
 	[[ $(rcli 2 CLUSTER ADDSLOTS "$slot") == OK ]]

@@ -406,7 +406,7 @@ withheld() {
 @test "password: for servers of the same section whose URL has none" {
 	server_with_password
 	file 'server = %s\n' "$SERVER"
-	withheld "see the server's ACL, and the password in $FILE"
+	withheld "set password in $FILE"
 	file 'server = %s\npassword = hunter2\n' "$SERVER"
 	sent
 	file 'password = hunter2\n\nserver = %s\n' "$SERVER"
@@ -448,9 +448,9 @@ withheld() {
 	REDLOCK_SERVERS=$SERVER withheld "$of REDLOCK_SERVERS"
 	withheld "$of $FILE [a]" --set a
 	file 'server = %s\n[a]\nserver = %s\npassword = hunter2\n' "$SERVER" "$SERVER"
-	withheld "see the server's ACL, and the password in $FILE"
+	withheld "set password in $FILE"
 	sent --set a
-	withheld "see the server's ACL, and REDLOCK_PASSWORD" -S "$SERVER"
+	withheld "set REDLOCK_PASSWORD" -S "$SERVER"
 	# a user is not logged in by another place's password either
 	file 'password = hunter2\n'
 	refuses 78 "a user without a password: the password of $(literal "$FILE") was not used" \
@@ -508,7 +508,7 @@ withheld() {
 		while ! grep -q "Ready to accept" "$0/log"; do sleep 0.05; done
 		"$@"; status=$?; kill $!; exit $status' "$SET")
 	REDLOCK_PASSWORD=hunter2 run -77 --separate-stderr timeout -k 1 20 "${listener[@]}" "$REDLOCK" run --config "$FILE" "$KEY" true
-	[[ $stderr == "redlock: $KEY: redis://127.0.0.1:6379: NOAUTH"*": the password of REDLOCK_PASSWORD was not used: "* ]]
+	[[ $stderr == "redlock: $KEY: redis://127.0.0.1:6379: it requires a password (NOAUTH)"*": the password of REDLOCK_PASSWORD was not used: "* ]]
 	[[ $stderr == *', and this is the default one' ]]
 	run -77 --separate-stderr timeout -k 1 20 "${listener[@]}" "$REDLOCK" run --config "$FILE" "$KEY" true
 	[[ $stderr == *"the password of $FILE was not used: "*', and this is the default one' ]]

@@ -112,9 +112,9 @@ $(server_url 3): error: .*"
 	servers_start 1
 	rcli 0 CONFIG SET requirepass secret
 	redlock doctor
-	expect 77 ".*: error: .*uth.*: see the server's ACL, and REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
+	expect 77 ".*: error: it requires a password .NOAUTH.: set REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
 	REDLOCK_PASSWORD=hunter2 redlock doctor
-	expect 77 ".*: error: WRONGPASS .*: see the server's ACL, and REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
+	expect 77 ".*: error: .*WRONGPASS.: see the server's ACL, and REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
 	[[ $output$stderr != *hunter2* ]]
 	REDLOCK_PASSWORD=secret redlock doctor
 	[[ $status == 0 ]]
@@ -158,11 +158,11 @@ is_empty_soon() {
 	allow '~*' '&*' +@all -eval
 	redlock doctor
 	[[ $status == 77 ]]
-	finds "error: NOPERM this user has no permissions to run the 'eval' command"
+	finds "error: its user may not do this (NOPERM this user has no permissions to run the 'eval' command"
 	allow '~*' '&*' +@all -subscribe
 	redlock doctor
 	[[ $status == 0 ]]
-	finds "warning: no subscription: NOPERM this user has no permissions to run the 'subscribe' command"
+	finds "warning: no subscription: its user may not do this (NOPERM this user has no permissions to run the 'subscribe' command"
 	allow '~*' '&*' +@all -publish
 	redlock doctor
 	[[ $status == 0 ]]
@@ -176,7 +176,7 @@ is_empty_soon() {
 	[[ $status == 0 && $output != *Redis* && $output == *'maxmemory-policy unknown, appendfsync everysec'* ]]
 	redlock doctor --quarantine 1ms # which asks who it is
 	[[ $status == 77 ]]
-	finds "error: NOPERM this user has no permissions to run the 'info' command"
+	finds "error: its user may not do this (NOPERM this user has no permissions to run the 'info' command"
 	allow '~*' '&*' +@all -config
 	redlock doctor
 	[[ $status == 0 && $output == *'appendfsync unknown'* ]]
@@ -206,7 +206,7 @@ is_empty_soon() {
 	allow '~*' '&redisson*' +@all
 	redlock doctor lock:nightly
 	finds "warning: its user lacks &{lock:nightly*, which"
-	finds "warning: no subscription: NOPERM"
+	finds "warning: no subscription: its user may not do this (NOPERM"
 	redlock doctor 'a{b}c'
 	finds "warning: its user lacks &a{b}c*, which"
 }
@@ -314,7 +314,7 @@ threading.Event().wait()
 	rcli 0 CONFIG SET maxmemory 1
 	redlock doctor
 	[[ $status == 69 ]]
-	finds 'error: OOM command not allowed'
+	finds 'error: its memory is full (OOM)'
 }
 
 @test "what a restart means is told: for one server, and for three" {

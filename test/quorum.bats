@@ -127,7 +127,7 @@ net_two_down() {
 	kill -TERM "$(pid waiter)"
 	finish waiter
 	expect 143 '' "redlock: $KEY: still waiting: no quorum: [^:]+: $(server_url 1): [^;]+; $(
-		)$(server_url 2): NOAUTH Authentication required(: see .*)?"
+		)$(server_url 2): it requires a password \(NOAUTH\)(: set .*)?"
 }
 
 @test "with -w an unreachable quorum is tried until the wait is over, and taken when it is back" {

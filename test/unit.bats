@@ -23,6 +23,10 @@ unit() {
 	unit output
 }
 
+@test "an error reply is told apart whatever server, or script, it comes from" {
+	unit cause
+}
+
 @test "names and values in turn are found, whatever a server makes of them" {
 	unit reply
 }

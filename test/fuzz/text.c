@@ -253,9 +253,13 @@ static void fuzz_nodes(const char *text, size_t size)
 
 static void fuzz_refusal(const char *text)
 {
-	struct refusal refusal = reply_sort(text);
+	struct refusal refusal = cause_of(text);
 
-	if (refusal.text < text || refusal.text > text + strlen(text))
+	if (refusal.text < text ||
+	    refusal.text + refusal.length > text + strlen(text))
+		abort();
+	refusal = cause_of_login(text);
+	if (refusal.cause < CAUSE_OTHER)
 		abort();
 }
 

@@ -1,14 +1,14 @@
 /* What a round that has failed is worth. */
 #include "../../src/ballot.h"
 
+#include <string.h>
+
 #include "check.h"
 
-static void blame(struct server *server, const char *why, int code,
-		  bool passing)
+static void blame_for(struct server *server, enum cause cause)
 {
-	snprintf(server->why, sizeof(server->why), "%s", why);
-	server->why_code = code;
-	server->why_passing = passing;
+	snprintf(server->why, sizeof(server->why), "why");
+	server->cause = cause;
 }
 
 int main(void)
@@ -22,20 +22,35 @@ int main(void)
 	struct error error;
 
 	/* one whose answer is not waited for decides nothing */
-	blame(&servers[1], "READONLY", EXIT_UNREACHED, false);
+	blame_for(&servers[1], CAUSE_REPLICA);
 	ballot_explain_failure(&lock, &error);
 	CHECK(error.code == EXIT_UNREACHED && error.passing &&
 		      !ballot_is_hopeless(&lock),
 	      "%d", error.code);
 
-	blame(&servers[0], "NOPERM", EXIT_REFUSED, false);
+	blame_for(&servers[0], CAUSE_RIGHTS);
 	ballot_explain_failure(&lock, &error);
 	CHECK(error.code == EXIT_REFUSED && !error.passing &&
 		      ballot_is_hopeless(&lock),
 	      "%d", error.code);
 
-	blame(&servers[0], "LOADING", EXIT_UNREACHED, true);
+	blame_for(&servers[0], CAUSE_LOADING);
 	ballot_explain_failure(&lock, &error);
 	CHECK(error.code == EXIT_UNREACHED && error.passing, "%d", error.code);
+
+	/* another kind of lock is no matter of a quorum */
+	blame_for(&servers[0], CAUSE_KIND);
+	blame_for(&servers[1], CAUSE_KIND);
+	ballot_explain_failure(&lock, &error);
+	CHECK(error.code == EXIT_MISUSED &&
+		      strncmp(error.text, "a: why: use the same", 20) == 0,
+	      "%d: %s", error.code, error.text);
+
+	/* what is to be done stands once, after the last that it is for */
+	blame_for(&servers[0], CAUSE_MEMORY);
+	blame_for(&servers[1], CAUSE_MEMORY);
+	ballot_explain_failure(&lock, &error);
+	CHECK(strstr(error.text, ": a: why; b: why: raise maxmemory") != NULL,
+	      "%s", error.text);
 	return check_result();
 }
