@@ -140,7 +140,7 @@ static int read_letters(struct reader *reader, char **argv)
 			return refuse(reader,
 				      "option '%s' is for other commands",
 				      as_given);
-		if (option->takes == TAKES_NOTHING) {
+		if (option->takes != TAKES_VALUE) {
 			if (set(reader, option, NULL, as_given) < 0)
 				return -1;
 			continue;

@@ -59,6 +59,7 @@ struct settings {
 	int status_fd;             /* -1: none */
 	enum format format;
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help, yes;
+	bool help_all; /* --help=all */
 	struct error error; /* a server that could not be added */
 	const char *key, *token;
 	char **command; /* NULL-terminated; run: argv's own end */

@@ -225,25 +225,30 @@ static const char *set_json(struct settings *settings, void *field, char *value)
 	return strcmp(value, "json") == 0 ? NULL : "json";
 }
 
+static const char *set_help(struct settings *settings, void *field, char *value)
+{
+	(void)field;
+	settings->help = true;
+	settings->help_all = value != NULL;
+	return value == NULL || strcmp(value, "all") == 0 ? NULL : "all";
+}
+
 #define FIELD(name) offsetof(struct settings, name)
 
 const struct option options[] = {
 	{'S', "server", TAKES_VALUE, "URL", ALL, set_server, 0,
-	 "a server; again, or with commas, for each further one", true},
+	 "a server; again, or with commas, for more", true},
 	{0, "password", TAKES_VALUE, "PASSWORD", 0, set_password, 0, NULL},
 	{0, "password-file", TAKES_VALUE, "FILE", 0, set_text,
 	 FIELD(password_file), NULL},
 	{0, "config", TAKES_VALUE, "FILE", ALL, set_text, FIELD(config),
-	 "settings (~/.config/redlock.conf, /etc/redlock.conf)",
-	 .command_only = true},
+	 "settings (the usual redlock.conf files)", .command_only = true},
 	{0, "set", TAKES_VALUE, "NAME", ALL, set_text, FIELD(set),
 	 "the servers of section [NAME] of the settings", .command_only = true},
 	{0, "server-timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
-	 FIELD(server_timeout),
-	 "the longest that one round with the servers takes (1s)"},
+	 FIELD(server_timeout), "the longest round with the servers (1s)"},
 	{0, "cacert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cacert),
-	 "rediss: trust who is certified by these (the system's)",
-	 .for_tls = true},
+	 "rediss: trusted authorities (the system's)", .for_tls = true},
 	{0, "crl", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.crl),
 	 "rediss: lists of revoked certificates", .for_tls = true},
 	{0, "cert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cert),
@@ -251,7 +256,7 @@ const struct option options[] = {
 	{0, "key-file", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.key_file),
 	 "rediss: the private key of --cert", .for_tls = true},
 	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
-	 "rediss: whom servers must prove to be (URL's host)", .for_tls = true},
+	 "rediss: the servers' name (the URL's host)", .for_tls = true},
 	{0, "insecure", TAKES_NOTHING, "", ALL, set_flag, FIELD(tls.insecure),
 	 "rediss: verify nobody", .for_tls = true},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
@@ -262,7 +267,7 @@ const struct option options[] = {
 	 FIELD(patience.limit), "wait no longer than this (for ever)",
 	 .other = "timeout"},
 	{'E', "conflict-exit-code", TAKES_VALUE, "N", WAITING, set_conflict, 0,
-	 "exit status where KEY is held by others (75)", .command_only = true},
+	 "exit status if others hold KEY (75)", .command_only = true},
 	{'x', "exclusive", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(exclusive), "one holder at a time (the default)",
 	 .command_only = true},
@@ -277,32 +282,29 @@ const struct option options[] = {
 	{0, "token", TAKES_VALUE, "TOKEN", ACQUIRE, set_owner, FIELD(owner),
 	 "with -r: the owner to be (a fresh one)", .command_only = true},
 	{0, "poll", MAY_TAKE_VALUE, "DURATION", TAKING, set_poll,
-	 FIELD(patience.every),
-	 "no queue: try again, every DURATION (growing, to 128ms)"},
+	 FIELD(patience.every), "no queue: ask again (growing, to 128ms)"},
 	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries, 0,
 	 "give up after N attempts"},
 	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING | DOCTOR,
 	 set_duration, FIELD(quarantine),
-	 "a server up for less has no vote (3 or more: ttl, at least 1m)"},
+	 "no vote for a server up for less (the ttl)"},
 	{0, "max-ttl", TAKES_VALUE, "DURATION", 0, set_ttl, FIELD(max_ttl),
 	 NULL},
 	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_text, FIELD(label),
-	 "shown to those who find KEY held (the command line)"},
+	 "what others are shown (the command line)"},
 	{'k', "kill-after", TAKES_VALUE, "DURATION", RUN, set_duration,
-	 FIELD(kill_after),
-	 "between SIGTERM and SIGKILL (a sixth of the ttl, 5s at most)"},
+	 FIELD(kill_after), "between SIGTERM and SIGKILL (ttl/6, to 5s)"},
 	{0, "min-hold", TAKES_VALUE, "DURATION", RUN, set_hold, FIELD(min_hold),
-	 "keep KEY so long, even when COMMAND ends sooner"},
+	 "keep KEY so long, even if COMMAND ends"},
 	{0, "max-hold", TAKES_VALUE, "DURATION", RUN, set_positive,
-	 FIELD(max_hold), "stop COMMAND (124) after it has held KEY so long"},
+	 FIELD(max_hold), "stop COMMAND after so long (124)"},
 	{0, "on-lost", TAKES_VALUE, "kill|warn|SIGNAL", RUN, set_on_lost, 0,
 	 "what a lost lock means for COMMAND (kill)"},
 	{'c', "command", TAKES_VALUE, "STRING", RUN, set_text,
 	 FIELD(shell_command), "run STRING with $SHELL -c",
 	 .command_only = true},
 	{0, "status-fd", TAKES_VALUE, "N", RUN, set_status_fd, 0,
-	 "write how it went to descriptor N, as one JSON line",
-	 .command_only = true},
+	 "a JSON line to N about how it went", .command_only = true},
 	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
 	 "for eval, or for programs", .command_only = true},
 	{0, "format", TAKES_VALUE, "json", STATUS | LIST | DOCTOR, set_json, 0,
@@ -313,8 +315,8 @@ const struct option options[] = {
 	 "only errors", .command_only = true},
 	{'v', "verbose", TAKES_NOTHING, "", ALL, set_flag, FIELD(verbose),
 	 "each step with its time"},
-	{'h', "help", TAKES_NOTHING, "", ALL, set_flag, FIELD(help),
-	 "this text", .command_only = true},
+	{'h', "help", MAY_TAKE_VALUE, "all", ALL, set_help, 0,
+	 "this text; all: all options, in groups", .command_only = true},
 };
 
 const size_t option_count = sizeof(options) / sizeof(options[0]);
@@ -391,27 +393,4 @@ const char *options_set(struct settings *settings, const struct option *option,
 {
 	settings->given |= options_bit(option);
 	return option->set(settings, (char *)settings + option->field, value);
-}
-
-void options_help(struct buffer *text, const struct command *command)
-{
-	for (size_t i = 0; i < option_count; i++) {
-		const struct option *option = &options[i];
-		char name[64];
-
-		if (!(option->commands & command->id))
-			continue;
-		snprintf(name, sizeof(name), "--%s%s%s%s%s%s", option->name,
-			 option->other[0] != '\0' ? ", --" : "", option->other,
-			 option->takes == TAKES_NOTHING ? ""
-			 : option->takes == TAKES_VALUE ? " "
-							: "[=",
-			 option->value,
-			 option->takes == MAY_TAKE_VALUE ? "]" : "");
-		if (option->letter != 0)
-			buffer_print(text, "  -%c, ", option->letter);
-		else
-			buffer_print(text, "      ");
-		buffer_print(text, "%-27s  %s\n", name, option->help);
-	}
 }

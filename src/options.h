@@ -55,7 +55,4 @@ uint64_t options_opposites(const struct option *option);
 const char *options_set(struct settings *settings, const struct option *option,
 			char *value);
 
-/* Appends a command's options, a line each. */
-void options_help(struct buffer *text, const struct command *command);
-
 #endif

@@ -177,6 +177,43 @@ size_t output_width(const char *text, size_t length)
 	return columns;
 }
 
+/* Where the line is that the buffer ends with. */
+static size_t column_of(const struct buffer *buffer)
+{
+	size_t at = buffer->length;
+
+	while (at > 0 && buffer->data[at - 1] != '\n')
+		at--;
+	return output_width(buffer->data + at, buffer->length - at);
+}
+
+void output_wrap(struct buffer *buffer, const char *text, size_t length,
+		 size_t columns, size_t indent)
+{
+	size_t column = column_of(buffer), at = 0;
+
+	while (at < length) {
+		size_t blanks = strspn(text + at, " ");
+		size_t word = blanks + strcspn(text + at + blanks, " ");
+		size_t width;
+
+		if (word > length - at)
+			word = length - at;
+		width = output_width(text + at, word);
+		if (columns > 0 && blanks > 0 && column > indent &&
+		    column + width > columns) {
+			buffer_print(buffer, "\n%*s", (int)indent, "");
+			at += blanks;
+			word -= blanks;
+			width -= blanks;
+			column = indent;
+		}
+		buffer_append(buffer, text + at, word);
+		column += width;
+		at += word;
+	}
+}
+
 size_t output_columns(int fd, size_t unknown)
 {
 	struct winsize size;

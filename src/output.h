@@ -35,6 +35,15 @@ size_t output_fit(const char *text, size_t length, size_t columns);
 /* How many columns of a terminal visible text takes. */
 size_t output_width(const char *text, size_t length);
 
+/*
+ * Appends visible text, broken at blanks into lines of so many columns (0: as it
+ * is); each line but the first begins with `indent` blanks. What is behind the
+ * buffer's last newline belongs to the first line. A word that is too long has a
+ * line of its own.
+ */
+void output_wrap(struct buffer *buffer, const char *text, size_t length,
+		 size_t columns, size_t indent);
+
 /* How many columns fd has: 0 if it is no terminal, `unknown` if the terminal
  * does not say. */
 size_t output_columns(int fd, size_t unknown);

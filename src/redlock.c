@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "command.h"
 #include "config.h"
-#include "options.h"
+#include "help.h"
 #include "signals.h"
 #include "sources.h"
 #include "suggest.h"
@@ -73,19 +73,18 @@ static int print_help(void)
 		buffer_print(&text, "  %-9s %s\n", each->name, each->summary);
 	buffer_print(&text,
 		     "  %-9s what a command takes\n"
-		     "\nredlock COMMAND --help tells the options; "
-		     "redlock --version the version; man redlock the rest.\n",
+		     "\nredlock COMMAND --help has the options, "
+		     "redlock --version the version,\n"
+		     "man redlock the rest.\n",
 		     "help");
 	return print(&text);
 }
 
-static int print_command_help(const struct command *command)
+static int print_command_help(const struct command *command, bool all)
 {
 	struct buffer text = {0};
 
-	buffer_print(&text, "usage: redlock %s\n\n%s\n\n", command->usage,
-		     command->summary);
-	options_help(&text, command);
+	help_print(&text, command, all);
 	return print(&text);
 }
 
@@ -128,7 +127,7 @@ static int help(char **argv)
 	if (command == NULL)
 		return refuse_command(argv[0]);
 	if (argv[1] == NULL)
-		return print_command_help(command);
+		return print_command_help(command, false);
 	log_error("help: one argument too many: '%s'",
 		  url_quote_any(argv[1], shown));
 	return EXIT_USAGE;
@@ -162,7 +161,7 @@ static int run_command(const struct command *command, char **argv)
 		log_error("%s", error.text);
 		status = error.code;
 	} else if (settings.help) {
-		status = print_command_help(command);
+		status = print_command_help(command, settings.help_all);
 	} else {
 		log_init(settings.quiet     ? LOG_QUIET
 			 : settings.verbose ? LOG_VERBOSE

@@ -763,7 +763,7 @@ system_file() {
 @test "redlock.conf(5) names every option, as one that a file has or as one that it has not" {
 	local name manual=$ROOT/man/redlock.conf.5
 	for name in $(for command in run acquire release extend status list wait break doctor; do
-		"$REDLOCK" "$command" --help
+		"$REDLOCK" "$command" --help=all
 	done | grep -oE -- '--[a-z-]+' | cut -c 3- | sort -u) password password-file; do
 		if [[ " ${REFUSED[*]} " == *" $name "* ]]; then
 			grep -qE "^\\.Fl -?.*\\b$name\\b" "$manual"

@@ -48,15 +48,40 @@ setup() {
 	[[ $status == 69 && $output == '' ]]
 }
 
-@test "help lines fit a terminal" {
+@test "each help fits a terminal of 80 x 24, and has what is needed most at its top" {
 	local command line
 	for command in '' "${COMMANDS[@]}"; do
 		# shellcheck disable=SC2086 # none or one
 		redlock help $command
+		((${#lines[@]} <= 23)) || { echo "$command: ${#lines[@]} lines" && false; }
 		for line in "${lines[@]}"; do
-			((${#line} <= 100)) || { echo "${#line}: $line" && false; }
+			((${#line} <= 80)) || { echo "${#line}: $line" && false; }
 		done
 	done
+	for command in run acquire; do
+		redlock "$command" --help
+		[[ $(grep -oE '^  -.' <<<"$output" | head -n 3 | paste -sd '') == '  -n  -w  -t' ]]
+		[[ ${lines[-1]} =~ ^"redlock $command --help=all has "[0-9]+" more options; man redlock the rest."$ ]]
+	done
+}
+
+@test "--help=all has all options in groups, none twice, and fits 80 columns" {
+	local command line
+	for command in "${COMMANDS[@]}"; do
+		redlock "$command" --help=all
+		[[ $status == 0 && $stderr == '' && $output == "usage: redlock $command"*$'\nServers:\n'* ]]
+		for line in "${lines[@]}"; do
+			((${#line} <= 80)) || { echo "${#line}: $line" && false; }
+		done
+		[[ ! $(grep -oE '^ +-.*--[a-z-]+' <<<"$output" | sort | uniq -d) ]]
+		# nothing is on the first page that is not here
+		redlock "$command" --help
+		[[ ! $(grep -E '^ +-' <<<"$output" | grep -vxFf <("$REDLOCK" "$command" --help=all)) ]]
+	done
+	redlock run --help=all
+	[[ $(grep -E '^[A-Z].*:$' <<<"$output" | paste -sd ' ') == 'Waiting: The lock: COMMAND: Servers: TLS (rediss://): Other:' ]]
+	refuses 64 "--help 'x' is not all" run --help=x
+	no_row_failed
 }
 
 @test "--version tells the version, on standard output" {
@@ -79,7 +104,7 @@ options_in_help() {
 	local command
 	{
 		"$REDLOCK" help | grep -E 'redlock -'
-		for command in "${COMMANDS[@]}"; do "$REDLOCK" help "$command" | grep -E '^ +-'; done
+		for command in "${COMMANDS[@]}"; do "$REDLOCK" "$command" --help=all | grep -E '^ +-'; done
 	} | grep -oE '(^| )(-[a-zA-Z]|--[a-z][a-z-]*)' | tr -d ' ' | sort -u
 }
 
@@ -101,7 +126,7 @@ options_in_manual() {
 			echo "--$option $argument" >&2
 			false
 		}
-	done < <(for command in "${COMMANDS[@]}"; do "$REDLOCK" help "$command"; done |
+	done < <(for command in "${COMMANDS[@]}"; do "$REDLOCK" "$command" --help=all; done |
 		sed -n 's/^ *\(-[a-zA-Z], \)\?--\([a-z-]*\)\(, --[a-z-]*\)\?[ =[]*\([A-Z|a-z]*\).*/\2 \4/p' | sort -u | awk 'NF == 2 && $2 ~ /[A-Z|]/')
 }
 
