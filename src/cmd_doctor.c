@@ -8,6 +8,7 @@
 #include "doctor.h"
 #include "duration.h"
 #include "heap.h"
+#include "options.h"
 
 static void print_line(struct buffer *text, const char *name, const char *kind,
 		       const char *more)
@@ -95,6 +96,17 @@ static void print_verdict(struct buffer *text, const struct doctor *doctor)
 		buffer_print(text, ": %zu more may fail", good - need);
 }
 
+/* Where the settings are from: another user, or cron, may have others. */
+static void print_origins(struct buffer *text, const struct settings *settings)
+{
+	struct buffer origins = {0};
+
+	options_tell_origins(&origins, settings);
+	if (origins.length > 0)
+		print_line(text, "settings", "", origins.data);
+	buffer_release(&origins);
+}
+
 static int show(const struct doctor *doctor, const struct settings *settings,
 		const struct error *error)
 {
@@ -103,8 +115,10 @@ static int show(const struct doctor *doctor, const struct settings *settings,
 
 	print_verdict(&verdict, doctor);
 	if (settings->format == FORMAT_JSON) {
-		json_doctor(&text, doctor);
+		json_doctor(&text, doctor, settings);
 	} else {
+		if (!settings->quiet)
+			print_origins(&text, settings);
 		for (size_t i = 0; i < doctor->lock.quorum->count; i++)
 			print_server(&text, doctor, i, settings->quiet);
 		print_warnings(&text, "warning", "", &doctor->warnings);

@@ -3,11 +3,11 @@
 #include "duration.h"
 #include "options.h"
 
-/* A file's ttl is for those who take locks. */
+/* A ttl of a file or of the environment is for those who take locks. */
 static bool is_ttl_named(const struct settings *settings)
 {
-	return settings->by_command &
-	       options_bit(options_find("ttl", 3, COMMAND_EXTEND));
+	return options_is_typed(settings,
+				options_find("ttl", 3, COMMAND_EXTEND));
 }
 
 int cmd_extend(struct settings *settings)

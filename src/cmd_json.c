@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "options.h"
+
 static void print_text(struct buffer *text, const char *name, const char *value)
 {
 	buffer_print(text, "\"%s\":", name);
@@ -206,7 +208,26 @@ static void print_checkup(struct buffer *text, const char *server,
 	buffer_print(text, "}");
 }
 
-void json_doctor(struct buffer *text, const struct doctor *doctor)
+static void print_origins(struct buffer *text, const struct settings *settings)
+{
+	const char *before = "\"settings\":{";
+
+	for (size_t i = 0; i < option_count; i++) {
+		struct buffer origin = {0};
+
+		if (!options_has_origin(settings, &options[i]))
+			continue;
+		options_tell_origin(&origin, settings, &options[i]);
+		buffer_print(text, "%s", before);
+		print_text(text, options[i].name, origin.data);
+		buffer_release(&origin);
+		before = ",";
+	}
+	buffer_print(text, "%s}", *before == ',' ? "" : before);
+}
+
+void json_doctor(struct buffer *text, const struct doctor *doctor,
+		 const struct settings *settings)
 {
 	const struct quorum *quorum = doctor->lock.quorum;
 
@@ -221,6 +242,8 @@ void json_doctor(struct buffer *text, const struct doctor *doctor)
 		     doctor_count(doctor), quorum_size(quorum),
 		     doctor->well ? "true" : "false");
 	print_warnings(text, &doctor->warnings);
+	buffer_print(text, ",");
+	print_origins(text, settings);
 	buffer_print(text, "}\n");
 }
 

@@ -6,6 +6,7 @@
 #ifndef CMD_JSON_H
 #define CMD_JSON_H
 
+#include "config.h"
 #include "doctor.h"
 #include "lock_look.h"
 
@@ -27,6 +28,7 @@ struct ending {
 void json_ending(struct buffer *text, const struct lock *lock,
 		 const struct ending *ending);
 
-void json_doctor(struct buffer *text, const struct doctor *doctor);
+void json_doctor(struct buffer *text, const struct doctor *doctor,
+		 const struct settings *settings);
 
 #endif

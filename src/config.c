@@ -189,17 +189,21 @@ static void fill_defaults(struct settings *settings)
 }
 
 /* What does not go together may have been said out of sight. */
-static int blame_files(const struct settings *settings, struct error *error)
+static int blame_origins(const struct settings *settings, struct error *error)
 {
-	const char *before = " (by a configuration file: ", *after = "";
+	const char *before = " (", *after = "";
 
 	for (size_t i = 0; i < option_count; i++) {
 		const struct option *option = &options[i];
+		struct buffer text = {0};
 
-		if (!(settings->by_file & options_bit(option)) ||
-		    option->repeats || option->commands == 0)
+		if (!options_has_origin(settings, option) ||
+		    options_is_typed(settings, option) || option->repeats)
 			continue;
-		error_append(error, "%s%s", before, option->name);
+		options_tell_origin(&text, settings, option);
+		error_append(error, "%s%s from %s", before, option->name,
+			     text.data);
+		buffer_release(&text);
 		before = ", ";
 		after = ")";
 	}
@@ -219,7 +223,7 @@ static int check_ttl(const struct settings *settings, struct error *error)
 		  "a lease (-t) of %s is longer than max-ttl, which is %s",
 		  duration_format(ttl, settings->ttl),
 		  duration_format(most, settings->max_ttl));
-	return blame_files(settings, error);
+	return blame_origins(settings, error);
 }
 
 static bool has_tls(const struct settings *settings)
@@ -236,8 +240,7 @@ static int check_tls(const struct settings *settings, struct error *error)
 	for (size_t i = 0; i < option_count && !has_tls(settings); i++) {
 		const struct option *option = &options[i];
 
-		if (!option->for_tls ||
-		    !(settings->by_command & options_bit(option)))
+		if (!option->for_tls || !options_is_typed(settings, option))
 			continue;
 		error_set(error, EXIT_USAGE,
 			  "--%s is for rediss:// servers, and there is none",
@@ -279,7 +282,7 @@ static int check(const struct settings *settings, struct error *error)
 	if (wrong == NULL)
 		return 0;
 	error_set(error, EXIT_USAGE, "%s", wrong);
-	return blame_files(settings, error);
+	return blame_origins(settings, error);
 }
 
 int config_finish(struct settings *settings, struct error *error)
@@ -319,7 +322,7 @@ int config_check_room(const struct settings *settings, struct error *error)
 	if (settings->ttl == settings->max_ttl)
 		error_append(error, ", and max-ttl is %s",
 			     duration_format(most, settings->max_ttl));
-	return blame_files(settings, error);
+	return blame_origins(settings, error);
 }
 
 int64_t config_room(const struct settings *settings)

@@ -19,6 +19,7 @@
 
 #define UNSET INT64_C(-1)
 #define CONFIG_FILES 2
+#define CONFIG_OPTIONS 64 /* as many as `given` has bits */
 
 enum on_lost { ON_LOST_KILL, ON_LOST_WARN, ON_LOST_SIGNAL };
 enum format { FORMAT_PEOPLE, FORMAT_SHELL, FORMAT_JSON };
@@ -29,10 +30,17 @@ struct config_file {
 	bool exposed; /* others can read a password in it */
 };
 
+/* Where a setting is from. */
+struct origin {
+	enum { BY_COMMAND_LINE, BY_ENVIRONMENT, BY_FILE } place;
+	unsigned char file; /* BY_FILE: which of settings->files, and where */
+	unsigned line;
+};
+
 struct settings {
-	uint64_t given;      /* options that something has set: options_bit */
-	uint64_t by_file;    /* those that a file has set */
-	uint64_t by_command; /* those of the command line */
+	uint64_t given; /* options that something has set: options_bit */
+	struct origin origins[CONFIG_OPTIONS];  /* of those that are given */
+	struct origin here;                     /* what is read now */
 	struct config_file files[CONFIG_FILES]; /* a path NULL: no more */
 	const char *config, *set;               /* --config, --set */
 	const char

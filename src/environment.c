@@ -1,11 +1,24 @@
 #include "environment.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "heap.h"
 #include "logins.h"
 #include "options.h"
+#include "output.h"
+#include "suggest.h"
+
+#define PREFIX "REDLOCK_"
+#define VARIABLES_MAX 64
+
+/* After the prefix: what redlock tells COMMAND, or prints for a shell. */
+static const char told[][12] = {"KEY",  "TOKEN", "FENCE",    "FENCES",
+				"HELD", "SLOT",  "UNLOCKED", "VALID_UNTIL"};
+
+/* --- servers and their password ------------------------------------------ */
 
 /* NULL for an empty one, too. */
 static const char *get(const char *name)
@@ -25,10 +38,16 @@ static int blame_variable(struct error *error, const char *name)
 	return -1;
 }
 
-static int servers_from_environment(struct settings *settings,
-				    struct error *error)
+/* Where REDLOCK_X is from. */
+static void note(struct settings *settings, const char *name)
 {
-	const char *list = get("REDLOCK_SERVERS");
+	settings->here.place = BY_ENVIRONMENT;
+	options_note(settings, options_find_variable(name));
+}
+
+int environment_read_servers(struct settings *settings, struct error *error)
+{
+	const char *list = getenv("REDLOCK_SERVERS");
 	char *copy;
 	int result;
 
@@ -38,6 +57,14 @@ static int servers_from_environment(struct settings *settings,
 		settings->only_tls = logins_are_only_tls(list);
 		return 0;
 	}
+	/* a script that lost them would lock on another server than the rest */
+	if (*list == '\0') {
+		error_set(error, EXIT_CONFIG,
+			  "REDLOCK_SERVERS is empty: name the servers, or "
+			  "unset it");
+		return -1;
+	}
+	note(settings, "REDLOCK_SERVERS");
 	copy = heap_copy(list);
 	result = config_add_servers(settings, copy, error);
 	free(copy);
@@ -45,21 +72,20 @@ static int servers_from_environment(struct settings *settings,
 	return result < 0 ? blame_variable(error, "REDLOCK_SERVERS") : 0;
 }
 
-/* For the servers of -S and REDLOCK_SERVERS (logins.h); those of --set are there
- * before, those of a file later. */
-static int password_from_environment(struct settings *settings,
-				     struct error *error)
+int environment_read_password(struct settings *settings, struct error *error)
 {
 	const char *given = get("REDLOCK_PASSWORD");
 	const char *path = get("REDLOCK_PASSWORD_FILE");
+	const char *name =
+		given != NULL ? "REDLOCK_PASSWORD" : "REDLOCK_PASSWORD_FILE";
 
 	if (given == NULL && path == NULL)
 		return 0;
 	if (settings->server_count == 0 || settings->set != NULL) {
-		logins_spare(settings, given != NULL ? "REDLOCK_PASSWORD"
-						     : "REDLOCK_PASSWORD_FILE");
+		logins_spare(settings, name);
 		return 0;
 	}
+	note(settings, name);
 	if (given != NULL)
 		return config_set_password(settings, given, error);
 	settings->password = logins_read_file(path, error);
@@ -68,69 +94,103 @@ static int password_from_environment(struct settings *settings,
 		       : blame_variable(error, "REDLOCK_PASSWORD_FILE");
 }
 
-static int options_from_environment(struct settings *settings,
-				    struct error *error)
+/* --- unknown variables --------------------------------------------------- */
+
+/* A Kubernetes service has such variables in every container, and may well be
+ * called redlock. */
+static bool is_of_service(const char *name, const char *value)
 {
-	static const struct {
-		const char *variable, *option;
-	} pairs[] = {
-		{"REDLOCK_CACERT", "cacert"},
-		{"REDLOCK_CRL", "crl"},
-		{"REDLOCK_CERT", "cert"},
-		{"REDLOCK_KEY_FILE", "key-file"},
-		{"REDLOCK_SNI", "sni"},
-		{"REDLOCK_SERVER_TIMEOUT", "server-timeout"},
-	};
+	const char *port = strstr(name, "_PORT");
 
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		const struct option *option = options_find(
-			pairs[i].option, strlen(pairs[i].option), ~0U);
-		char *value = getenv(pairs[i].variable);
-		bool overruled = settings->tls.insecure &&
-				 options_opposites(option) != 0;
-		char shown[URL_QUOTED];
-		const char *wanted;
+	return strstr(name, "_SERVICE_HOST") != NULL ||
+	       strstr(name, "_SERVICE_PORT") != NULL ||
+	       (port != NULL && port[5] == '_' &&
+		isdigit((unsigned char)port[6])) ||
+	       (port != NULL && port[5] == '\0' &&
+		strstr(value, "://") != NULL);
+}
 
-		if (value == NULL || *value == '\0' || overruled ||
-		    (settings->given & options_bit(option)))
+static bool is_known(const char *name, const char *value)
+{
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (strcmp(name + strlen(PREFIX), told[i]) == 0)
+			return true;
+	return options_find_variable(name) != NULL ||
+	       is_of_service(name, value);
+}
+
+/* REDLOCK_SHARED, --shared: NULL if there is no such option. */
+static const struct option *find_option(const char *name)
+{
+	char text[VARIABLE_NAME] = "";
+
+	for (size_t i = 0; i + 1 < sizeof(text) && name[i] != '\0'; i++)
+		text[i] = name[i] == '_'
+				  ? '-'
+				  : (char)tolower((unsigned char)name[i]);
+	return options_find(text, strlen(text), ~0U);
+}
+
+static const char *find_nearest(const char *name, char nearest[VARIABLE_NAME])
+{
+	char names[VARIABLES_MAX][VARIABLE_NAME];
+	const char *pointers[VARIABLES_MAX], *found;
+	size_t count = 0;
+
+	for (size_t i = 0; i < option_count; i++)
+		if (*options_variable(&options[i], names[count]) != '\0') {
+			pointers[count] = names[count] + strlen(PREFIX);
+			count++;
+		}
+	found = suggest_nearest(name, pointers, count);
+	if (found == NULL)
+		return NULL;
+	return memcpy(nearest, found, strlen(found) + 1);
+}
+
+static void explain(struct buffer *text, const char *name)
+{
+	const char *rest = name + strlen(PREFIX), *nearest;
+	const struct option *option = find_option(rest);
+	char found[VARIABLE_NAME];
+
+	if (strcmp(rest, "TIMEOUT") == 0)
+		buffer_print(text,
+			     "%s is ignored: did you mean REDLOCK_WAIT (for "
+			     "KEY) or REDLOCK_SERVER_TIMEOUT (one round with "
+			     "the servers)?",
+			     name);
+	else if (option != NULL && !option->repeats)
+		buffer_print(text,
+			     "%s is ignored: --%s is for the command line only",
+			     name, option->name);
+	else if ((nearest = find_nearest(rest, found)) != NULL)
+		buffer_print(text, "%s is ignored: did you mean " PREFIX "%s?",
+			     name, nearest);
+	else
+		buffer_print(text,
+			     "%s is ignored, as it is no setting of redlock: "
+			     "see ENVIRONMENT in redlock(1)",
+			     name);
+}
+
+bool environment_next_unknown(size_t *at, struct buffer *text)
+{
+	const char *entry;
+	bool unknown = false;
+
+	while (!unknown && (entry = environ[*at]) != NULL) {
+		char *name;
+
+		(*at)++;
+		if (strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
 			continue;
-		wanted = options_set(settings, option, value);
-		if (wanted == NULL)
-			continue;
-		error_set(error, EXIT_CONFIG, "%s '%s' is not %s",
-			  pairs[i].variable, url_quote_any(value, shown),
-			  wanted);
-		return -1;
+		name = heap_copy(entry);
+		name[strcspn(name, "=")] = '\0';
+		unknown = !is_known(name, entry + strlen(name));
+		if (unknown)
+			explain(text, name);
+		free(name);
 	}
-	return 0;
-}
-
-static int max_ttl_from_environment(struct settings *settings,
-				    struct error *error)
-{
-	const char *value = getenv("REDLOCK_MAX_TTL"), *wanted;
-	const struct option *option = options_find_setting("max-ttl");
-	char *copy;
-
-	if (value == NULL || *value == '\0' ||
-	    (settings->given & options_bit(option)))
-		return 0;
-	copy = heap_copy(value);
-	wanted = options_set(settings, option, copy);
-	free(copy);
-	if (wanted == NULL)
-		return 0;
-	error_set(error, EXIT_CONFIG, "REDLOCK_MAX_TTL: '%.64s' is not %s",
-		  value, wanted);
-	return -1;
-}
-
-int environment_read(struct settings *settings, struct error *error)
-{
-	return options_from_environment(settings, error) < 0 ||
-			       servers_from_environment(settings, error) < 0 ||
-			       max_ttl_from_environment(settings, error) < 0 ||
-			       password_from_environment(settings, error) < 0
-		       ? -1
-		       : 0;
+	return unknown;
 }

@@ -1,17 +1,35 @@
 /*
- * What the environment says of the settings: REDLOCK_SERVERS,
- * REDLOCK_PASSWORD, REDLOCK_PASSWORD_FILE, REDLOCK_CACERT, REDLOCK_CRL,
- * REDLOCK_CERT, REDLOCK_KEY_FILE, REDLOCK_SNI, REDLOCK_SERVER_TIMEOUT and
- * REDLOCK_MAX_TTL. logins.h says which servers are sent the password. What takes away protection
- * (--insecure) has no variable: it should be seen where it is done.
+ * What the environment says of the settings. What a configuration file may say,
+ * a variable may say, too: REDLOCK_ and the name in capitals (sources.h reads
+ * them). Here are those that are more than one option's value, and those that
+ * mean nothing.
+ *
+ * What takes away protection (--insecure) has no variable: it should be seen
+ * where it is done. An empty variable counts as one that is not set, except for
+ * REDLOCK_SERVERS: a script that has lost its value would lock on another
+ * server than everybody else.
  */
 #ifndef ENVIRONMENT_H
 #define ENVIRONMENT_H
 
 #include "config.h"
+#include "output.h"
 
-/* Each where nothing has said it yet. 0, or -1 with
- * *error (EXIT_CONFIG), which names the variable. */
-int environment_read(struct settings *settings, struct error *error);
+/* REDLOCK_SERVERS, if there are no servers yet. 0, or -1 with *error
+ * (EXIT_CONFIG), which names the variable; so for the password. */
+int environment_read_servers(struct settings *settings, struct error *error);
+
+/* REDLOCK_PASSWORD, else REDLOCK_PASSWORD_FILE, for the servers of -S and
+ * REDLOCK_SERVERS (logins.h); those of --set are there before, those of a file
+ * later. */
+int environment_read_password(struct settings *settings, struct error *error);
+
+/*
+ * The next variable from *at on (0 at first) that begins with REDLOCK_ and
+ * means nothing: what is to be said of it is appended to text. false: there is
+ * none. What redlock itself sets for COMMAND, and what Kubernetes sets for a
+ * service that is called redlock, is known.
+ */
+bool environment_next_unknown(size_t *at, struct buffer *text);
 
 #endif

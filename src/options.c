@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -258,7 +259,7 @@ const struct option options[] = {
 	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
 	 "rediss: the servers' name (the URL's host)", .for_tls = true},
 	{0, "insecure", TAKES_NOTHING, "", ALL, set_flag, FIELD(tls.insecure),
-	 "rediss: verify nobody", .for_tls = true},
+	 "rediss: verify nobody", .for_tls = true, .no_variable = true},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
 	 FIELD(ttl), "the lease (30s; extend: the lock's own)"},
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
@@ -321,8 +322,8 @@ const struct option options[] = {
 
 const size_t option_count = sizeof(options) / sizeof(options[0]);
 
-_Static_assert(sizeof(options) / sizeof(options[0]) <= 64,
-	       "settings->given has 64 bits");
+_Static_assert(sizeof(options) / sizeof(options[0]) <= CONFIG_OPTIONS,
+	       "settings->given has so many bits");
 
 static bool is_same(const char *text, const char *name, size_t length)
 {
@@ -358,6 +359,30 @@ const struct option *options_find_setting(const char *name)
 	return NULL;
 }
 
+const char *options_variable(const struct option *option,
+			     char name[VARIABLE_NAME])
+{
+	name[0] = '\0';
+	if (option->command_only || option->no_variable)
+		return name;
+	snprintf(name, VARIABLE_NAME, "REDLOCK_%s%s", option->name,
+		 option->repeats ? "S" : "");
+	for (char *c = name; *c; c++)
+		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+	return name;
+}
+
+const struct option *options_find_variable(const char *name)
+{
+	char each[VARIABLE_NAME];
+
+	for (size_t i = 0; i < option_count; i++)
+		if (*options_variable(&options[i], each) != '\0' &&
+		    strcmp(name, each) == 0)
+			return &options[i];
+	return NULL;
+}
+
 uint64_t options_bit(const struct option *option)
 {
 	return UINT64_C(1) << (option - options);
@@ -388,9 +413,75 @@ uint64_t options_opposites(const struct option *option)
 	return bits;
 }
 
+void options_note(struct settings *settings, const struct option *option)
+{
+	uint64_t bit = options_bit(option);
+
+	if (!(settings->given & bit))
+		settings->origins[option - options] = settings->here;
+	settings->given |= bit;
+}
+
 const char *options_set(struct settings *settings, const struct option *option,
 			char *value)
 {
-	settings->given |= options_bit(option);
+	options_note(settings, option);
 	return option->set(settings, (char *)settings + option->field, value);
+}
+
+struct origin options_origin(const struct settings *settings,
+			     const struct option *option)
+{
+	return settings->origins[option - options];
+}
+
+static bool is_given(const struct settings *settings,
+		     const struct option *option)
+{
+	return (settings->given & options_bit(option)) != 0;
+}
+
+bool options_is_typed(const struct settings *settings,
+		      const struct option *option)
+{
+	return is_given(settings, option) &&
+	       options_origin(settings, option).place == BY_COMMAND_LINE;
+}
+
+bool options_has_origin(const struct settings *settings,
+			const struct option *option)
+{
+	return is_given(settings, option) && !option->command_only;
+}
+
+void options_tell_origin(struct buffer *text, const struct settings *settings,
+			 const struct option *option)
+{
+	struct origin origin = options_origin(settings, option);
+	char name[VARIABLE_NAME];
+
+	switch (origin.place) {
+	case BY_COMMAND_LINE:
+		buffer_print(text, "the command line");
+		break;
+	case BY_ENVIRONMENT:
+		buffer_print(text, "%s", options_variable(option, name));
+		break;
+	case BY_FILE:
+		buffer_print(text, "%s:%u", settings->files[origin.file].path,
+			     origin.line);
+	}
+}
+
+void options_tell_origins(struct buffer *text, const struct settings *settings)
+{
+	const char *separator = "";
+
+	for (size_t i = 0; i < option_count; i++) {
+		if (!options_has_origin(settings, &options[i]))
+			continue;
+		buffer_print(text, "%s%s from ", separator, options[i].name);
+		options_tell_origin(text, settings, &options[i]);
+		separator = ", ";
+	}
 }

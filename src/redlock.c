@@ -8,7 +8,9 @@
 #include "cmd.h"
 #include "command.h"
 #include "config.h"
+#include "environment.h"
 #include "help.h"
+#include "options.h"
 #include "signals.h"
 #include "sources.h"
 #include "suggest.h"
@@ -133,6 +135,28 @@ static int help(char **argv)
 	return EXIT_USAGE;
 }
 
+static void tell_unknown(void)
+{
+	struct buffer text = {0};
+	size_t at = 0;
+
+	while (environment_next_unknown(&at, &text)) {
+		log_notice("%s", text.data);
+		buffer_release(&text);
+	}
+}
+
+/* Where the settings are from. */
+static void tell_origins(const struct settings *settings)
+{
+	struct buffer text = {0};
+
+	options_tell_origins(&text, settings);
+	if (text.length > 0)
+		log_step("settings: %s", text.data);
+	buffer_release(&text);
+}
+
 static void tell_files(const struct settings *settings)
 {
 	for (size_t i = 0; i < CONFIG_FILES; i++) {
@@ -166,7 +190,9 @@ static int run_command(const struct command *command, char **argv)
 		log_init(settings.quiet     ? LOG_QUIET
 			 : settings.verbose ? LOG_VERBOSE
 					    : LOG_NORMAL);
+		tell_unknown();
 		tell_files(&settings);
+		tell_origins(&settings);
 		status = command->main(&settings);
 	}
 	config_release(&settings);

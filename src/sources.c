@@ -25,14 +25,15 @@ struct reader {
 	struct error *error;
 };
 
-/* One section of a file. */
+/* One section of a file, or the environment. */
 struct source {
 	struct reader *reader;
-	struct conffile *file;
+	struct conffile *file; /* NULL: the environment */
 	bool counts;
 	bool has_secret;
 	uint64_t before;       /* what was given before it */
 	uint64_t here, yes;    /* what it gives itself; not as "no" */
+	struct origin here_is; /* where it is being read */
 	struct settings aside; /* for what is not used */
 };
 
@@ -100,7 +101,7 @@ static const char *set_value(struct settings *settings,
 	if (option->takes == TAKES_VALUE)
 		return options_set(settings, option, value);
 	if (strcmp(value, "no") == 0) {
-		settings->given |= options_bit(option);
+		options_note(settings, option);
 		return NULL;
 	}
 	if (strcmp(value, "yes") == 0)
@@ -144,8 +145,29 @@ static size_t secrets(const struct settings *settings)
 	return count;
 }
 
+/* What this source has said before excludes the option. */
+static int refuse_opposite(const struct source *source,
+			   const struct option *option, const char *name)
+{
+	struct error *error = source->reader->error;
+	uint64_t opposites = source->yes & options_opposites(option);
+	char other[VARIABLE_NAME];
+
+	if (source->file != NULL) {
+		error_set(error, EXIT_CONFIG,
+			  "'%s' cannot go with what stands above it", name);
+		return -1;
+	}
+	for (size_t i = 0; i < option_count; i++)
+		if (opposites & options_bit(&options[i]))
+			options_variable(&options[i], other);
+	error_set(error, EXIT_CONFIG, "%s cannot go with %s", name, other);
+	return -1;
+}
+
+/* name: what the option is called there. */
 static int read_value(struct source *source, const struct option *option,
-		      char *value)
+		      const char *name, char *value)
 {
 	struct reader *reader = source->reader;
 	struct settings *target = target_of(source, option);
@@ -154,21 +176,15 @@ static int read_value(struct source *source, const struct option *option,
 	const char *wanted;
 	size_t known;
 
-	if (!no && (source->yes & options_opposites(option))) {
-		error_set(reader->error, EXIT_CONFIG,
-			  "'%s' cannot go with what stands above it",
-			  option->name);
-		return -1;
-	}
+	if (!no && (source->yes & options_opposites(option)))
+		return refuse_opposite(source, option, name);
 	if (!no)
 		source->yes |= options_bit(option);
-	if (target != NULL) {
-		reader->settings->by_file |= options_bit(option);
-		if (no)
-			reader->denied |= options_bit(option);
-	} else {
+	if (target == NULL)
 		target = &source->aside;
-	}
+	else if (no)
+		reader->denied |= options_bit(option);
+	target->here = source->here_is;
 	known = secrets(target);
 	wanted = set_value(target, option, value);
 	source->has_secret |= secrets(target) > known;
@@ -177,8 +193,8 @@ static int read_value(struct source *source, const struct option *option,
 	if (*wanted == '\0')
 		*reader->error = target->error;
 	else
-		error_set(reader->error, EXIT_CONFIG, "%s '%s' is not %s",
-			  option->name, url_quote_any(value, shown), wanted);
+		error_set(reader->error, EXIT_CONFIG, "%s '%s' is not %s", name,
+			  url_quote_any(value, shown), wanted);
 	return -1;
 }
 
@@ -188,10 +204,12 @@ static int read_line(struct source *source, const struct conffile_line *line)
 	const struct option *option = find_option(reader, line->name);
 	int result;
 
+	source->here_is.line = line->number;
+
 	if (option == NULL)
 		result = refuse_name(reader, line->name);
 	else if ((result = check_option(source, option)) == 0)
-		result = read_value(source, option, line->value);
+		result = read_value(source, option, option->name, line->value);
 	if (result == 0)
 		return 0;
 	reader->error->code = EXIT_CONFIG;
@@ -222,6 +240,7 @@ static int take_password(struct source *source, size_t section)
 	struct reader *reader = source->reader;
 	struct settings *settings = reader->settings, *aside = &source->aside;
 	const struct option *server = find_option(reader, "server");
+	const struct option *password;
 	uint64_t added = settings->given & ~source->before;
 	bool named = (added & options_bit(server)) != 0;
 	char text[sizeof(reader->error->text)];
@@ -234,6 +253,10 @@ static int take_password(struct source *source, size_t section)
 		logins_spare(settings, name_section(source, section));
 		return 0;
 	}
+	password = options_find_setting(
+		aside->password != NULL ? "password" : "password-file");
+	settings->here = options_origin(aside, password);
+	options_note(settings, password);
 	settings->password = aside->password;
 	aside->password = NULL;
 	if (aside->password_file == NULL)
@@ -257,6 +280,7 @@ static int read_section(struct reader *reader, size_t which, size_t section,
 		.file = &reader->files[which],
 		.counts = counts,
 		.before = reader->settings->given,
+		.here_is = {.place = BY_FILE, .file = (unsigned char)which},
 	};
 	int result = 0;
 
@@ -331,19 +355,61 @@ static int read_sets(struct reader *reader)
 	return -1;
 }
 
-/* --- the files ---------------------------------------------------------- */
+/* --- the environment ---------------------------------------------------- */
+
+/* entry: NAME=VALUE */
+static int read_variable(struct source *source, char *entry)
+{
+	size_t length = strcspn(entry, "=");
+	const struct option *option;
+	char name[VARIABLE_NAME];
+
+	if (entry[length] == '\0' || entry[length + 1] == '\0' ||
+	    length >= sizeof(name))
+		return 0;
+	memcpy(name, entry, length);
+	name[length] = '\0';
+	option = options_find_variable(name);
+	/* servers and passwords go together: environment.h */
+	if (option == NULL || option->repeats || is_password(option) ||
+	    (source->before & options_bit(option)))
+		return 0;
+	return read_value(source, option, name, entry + length + 1);
+}
+
+static int read_variables(struct reader *reader)
+{
+	struct source source = {
+		.reader = reader,
+		.counts = true,
+		.before = reader->settings->given,
+		.here_is = {.place = BY_ENVIRONMENT},
+	};
+	int result = 0;
+
+	config_init(&source.aside);
+	for (char **entry = environ; *entry != NULL && result == 0; entry++)
+		if (strncmp(*entry, "REDLOCK_", strlen("REDLOCK_")) == 0)
+			result = read_variable(&source, *entry);
+	config_release(&source.aside);
+	return result;
+}
 
 /* What the environment says counts as given, too. */
 static int read_environment(struct reader *reader)
 {
 	struct settings *settings = reader->settings;
 
-	if (environment_read(settings, reader->error) < 0)
-		return -1;
-	if (settings->server_count > 0)
-		settings->given |= options_bit(find_option(reader, "server"));
-	return 0;
+	return read_variables(reader) < 0 ||
+			       environment_read_servers(settings,
+							reader->error) < 0 ||
+			       environment_read_password(settings,
+							 reader->error) < 0
+		       ? -1
+		       : 0;
 }
+
+/* --- the files ---------------------------------------------------------- */
 
 /* A directory of the user's own; NULL where there is none. */
 static const char *find_home(void)
@@ -420,7 +486,6 @@ int sources_read(struct settings *settings, const struct command *command,
 		.settings = settings, .command = command, .error = error};
 	int result;
 
-	settings->by_command = settings->given;
 	settings->named = settings->server_count > 0 ? "-S" : NULL;
 	if (settings->set != NULL && settings->server_count > 0) {
 		error_set(error, EXIT_USAGE,

@@ -3,7 +3,7 @@
  *
  *	1. the command line (arguments.h)
  *	2. section [NAME] of --set NAME, of the user's file, then the system's
- *	3. the environment (environment.h)
+ *	3. the environment: REDLOCK_TTL is what ttl is in a file (environment.h)
  *	4. what stands before the sections in the user's file
  *	5. the same of the system's
  *
@@ -15,8 +15,9 @@
  * has none. The system's is /etc/redlock.conf. With --config FILE there is that
  * one only.
  *
- * A line of a file is read by the option's row of options.h, like an option of
- * the command line; so nothing is understood in two ways. Every line is read,
+ * A line of a file, and a variable, is read by the option's row of options.h,
+ * like an option of the command line; so nothing is understood in two ways, and
+ * settings->origins tells where each is from. Every line is read,
  * whether it counts or not: another command's option, another section, and what
  * was said before go to settings of their own, which nobody uses. So a file is
  * right or wrong as a whole, and every command says so. An option that excludes

@@ -299,9 +299,9 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 @test "ttl, kill-after, server-timeout: the lease and what it must have room for" {
 	file 'ttl = 1s\nkill-after = 900ms\nserver-timeout = 300ms\n'
 	figures 1000 900 300
-	[[ $(<"$TMP/refused.err") == *'(by a configuration file: server-timeout, ttl, kill-after)' ]]
+	[[ $(<"$TMP/refused.err") == *"(server-timeout from $FILE:3, ttl from $FILE:1, kill-after from $FILE:2)" ]]
 	figures 800 900 300 -t 800ms
-	[[ $(<"$TMP/refused.err") == *'(by a configuration file: server-timeout, kill-after)' ]]
+	[[ $(<"$TMP/refused.err") == *"(server-timeout from $FILE:3, kill-after from $FILE:2)" ]]
 	figures 1000 800 200 -k 800ms --server-timeout 200ms
 	REDLOCK_SERVER_TIMEOUT=250ms figures 1000 900 250
 	REDLOCK_SERVER_TIMEOUT=250ms figures 1000 800 200 -k 800ms --server-timeout 200ms
@@ -357,7 +357,7 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	[[ $stderr == *quarantine* ]]
 	file 'label = a "b" # c\nverbose = yes\n'
 	ends 0
-	[[ $stderr == "redlock: 0."*"s: settings: $FILE"* ]]
+	[[ $stderr == "redlock: 0."*"s: settings: $FILE"$'\n'*"settings: server from REDLOCK_SERVERS, label from $FILE:1, verbose from $FILE:2"$'\n'* ]]
 	redlock status "$KEY"
 	[[ $status == 0 && $output == *"'a \"b\" # c'"* ]]
 }
@@ -376,7 +376,7 @@ REFUSED=(config set token help yes quiet command status-fd format conflict-exit-
 	redlock run --config "$FILE" "$KEY-2" sh -c "redis-cli -s $SERVERS/0/redis.sock DEL $KEY-2 >&2; sleep 2; exit 5"
 	[[ $status == 5 && $stderr == *lost* ]]
 	file 'min-hold = 60s\n'
-	refuses 64 '--min-hold is longer than --max-hold \(by a configuration file: min-hold\)' \
+	refuses 64 '--min-hold is longer than --max-hold \(min-hold from .*:1\)' \
 		run --config "$FILE" --max-hold 5s key true
 	no_row_failed
 }
@@ -561,7 +561,9 @@ withheld() {
 	export REDLOCK_SERVERS=unix:///nonexistent/environment
 	refuses 69 ': unix:///nonexistent/environment: [^;]*$' acquire --config "$FILE" key
 	refuses 69 ': unix:///nonexistent/line: [^;]*$' acquire --config "$FILE" -S unix:///nonexistent/line key
-	REDLOCK_SERVERS='' refuses 69 ': unix:///nonexistent/file: [^;]*$' acquire --config "$FILE" key
+	REDLOCK_SERVERS='' refuses 69 ': unix:///nonexistent/line: [^;]*$' acquire --config "$FILE" -S unix:///nonexistent/line key
+	unset REDLOCK_SERVERS
+	refuses 69 ': unix:///nonexistent/file: [^;]*$' acquire --config "$FILE" key
 	no_row_failed
 }
 
@@ -585,6 +587,114 @@ withheld() {
 	mv "$TMP/xdg/fifo" "$TMP/xdg/redlock.conf"
 	XDG_CONFIG_HOME=$TMP/xdg refuses 78 'xdg/redlock.conf: not a regular file' acquire key
 	no_row_failed
+}
+
+@test "an empty REDLOCK_SERVERS is a wrong configuration, as a script has lost its value" {
+	file 'server = unix:///nonexistent/file\n[a]\nserver = unix:///nonexistent/a\n'
+	export REDLOCK_SERVERS='' REDLOCK_TOKEN=token
+	local command
+	for command in acquire release extend status list wait break doctor; do
+		refuses 78 '^redlock: REDLOCK_SERVERS is empty: name the servers, or unset it$' "$command" key
+	done
+	refuses 78 'REDLOCK_SERVERS is empty' run --config "$FILE" key true
+	refuses 69 ': unix:///nonexistent/a: [^;]*$' run --config "$FILE" --set a key true
+	refuses 69 ': unix:///nonexistent/line: [^;]*$' run -S unix:///nonexistent/line key true
+	no_row_failed
+}
+
+@test "what a file may say a variable may say: over a file, and below the command line" {
+	file 'ttl = 2s\nkill-after = 1900ms\nwait = 60s\nserver = unix:///nonexistent/file\n'
+	local -a options=(-S "$NOWHERE")
+	REDLOCK_TTL=1s figures 1000 1900 166
+	REDLOCK_TTL=1s REDLOCK_KILL_AFTER=950ms figures 1000 950 166
+	REDLOCK_TTL=1s REDLOCK_KILL_AFTER=950ms figures 900 950 150 -t 900ms
+	REDLOCK_TTL='' figures 2000 1900 333
+	servers_start 1
+	REDLOCK_LABEL=named REDLOCK_TTL=45s redlock acquire --format json "$KEY"
+	expect 0 '.*"ttl_ms":45000,.*'
+	redlock status "$KEY"
+	[[ $status == 0 && $output == *"'named'"* ]]
+	# what excludes another place's word overrules it, as in files
+	REDLOCK_NONBLOCK=yes ends 75
+	REDLOCK_NONBLOCK=yes ends 75 -w 50ms
+	REDLOCK_WAIT=50ms ends 75
+	[[ $stderr != *'still waiting'* ]]
+	no_row_failed
+}
+
+@test "a variable that is wrong is named, for every command" {
+	export REDLOCK_SERVERS=$NOWHERE REDLOCK_TOKEN=token
+	local command
+	for command in acquire release extend status list wait break doctor; do
+		REDLOCK_TTL=5x refuses 78 "^redlock: REDLOCK_TTL '5x' is not a DURATION" "$command" key
+	done
+	REDLOCK_TRIES=0 refuses 78 "REDLOCK_TRIES '0' is not a number" acquire key
+	REDLOCK_NONBLOCK=1 refuses 78 "REDLOCK_NONBLOCK '1' is not yes or no" acquire key
+	REDLOCK_ON_LOST=keep refuses 78 "REDLOCK_ON_LOST 'keep' is not kill, warn" run key true
+	REDLOCK_WAIT=5 REDLOCK_NONBLOCK=yes refuses 78 'REDLOCK_(WAIT|NONBLOCK) cannot go with REDLOCK_(WAIT|NONBLOCK)$' acquire key
+	REDLOCK_WAIT=0 REDLOCK_NONBLOCK=no refuses 69 nonexistent acquire key
+	no_row_failed
+}
+
+# ignores NAME=VALUE PATTERN: what is said of it, once, and what -q does not say.
+ignores() {
+	run --separate-stderr timeout -k 1 20 env "$1" "$REDLOCK" acquire -S "$NOWHERE" key
+	[[ $status == 69 && ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} =~ ^redlock:\ ${1%%=*}\ is\ ignored$2$ ]] ||
+		{ echo "$1: $stderr" >&2 && ((++failed_rows)); }
+	[[ $stderr != *hunter2* ]]
+	run --separate-stderr timeout -k 1 20 env "$1" "$REDLOCK" acquire -q -S "$NOWHERE" key
+	[[ $status == 69 && ${#stderr_lines[@]} == 1 ]]
+}
+
+@test "a variable that redlock does not know is pointed out, with the nearest name" {
+	ignores REDLOCK_SERVER=redis://:hunter2@a ': did you mean REDLOCK_SERVERS\?'
+	ignores REDLOCK_PASWORD=hunter2 ': did you mean REDLOCK_PASSWORD\?'
+	ignores REDLOCK_KEYFILE=a ': did you mean REDLOCK_KEY_FILE\?'
+	ignores REDLOCK_TTLL=5 ': did you mean REDLOCK_TTL\?'
+	ignores REDLOCK_TIMEOUT=5 ': did you mean REDLOCK_WAIT .* or REDLOCK_SERVER_TIMEOUT .*\?'
+	ignores REDLOCK_SHARED=yes ': --shared is for the command line only'
+	ignores REDLOCK_INSECURE=yes ': --insecure is for the command line only'
+	ignores REDLOCK_FROBNICATE=hunter2 ', as it is no setting of redlock: see ENVIRONMENT in redlock\(1\)'
+	ignores REDLOCK_= ', as it is no setting of redlock: .*'
+	ignores "REDLOCK_$(repeat X 5000)=1" ', as it is no setting of redlock: .*'
+	no_row_failed
+}
+
+@test "what redlock sets itself, and Kubernetes for a service called redlock, is known" {
+	local name
+	for name in KEY TOKEN FENCE FENCES HELD SLOT UNLOCKED VALID_UNTIL SERVICE_HOST SERVICE_PORT SERVICE_PORT_REDIS \
+		MASTER_SERVICE_HOST PORT_6379_TCP PORT_6379_TCP_ADDR PORT; do
+		run --separate-stderr timeout -k 1 20 env "REDLOCK_$name=tcp://10.0.0.1:6379" "$REDLOCK" acquire -S "$NOWHERE" key
+		[[ $status == 69 && ${#stderr_lines[@]} == 1 ]] || { echo "$name: $stderr" >&2 && ((++failed_rows)); }
+	done
+	servers_start 1
+	redlock run "$KEY" "$REDLOCK" run "$KEY-2" true
+	expect 0
+	no_row_failed
+}
+
+@test "doctor and -v say where each setting is from, and no secret" {
+	servers_start 1
+	rcli 0 CONFIG SET requirepass hunter2
+	mkdir "$TMP/xdg"
+	file 'ttl = 20s\nwait = 5s\n[a]\nlabel = x\nserver = %s\npassword = hunter2\n' "$REDLOCK_SERVERS"
+	cp "$FILE" "$TMP/xdg/redlock.conf"
+	export XDG_CONFIG_HOME=$TMP/xdg REDLOCK_PASSWORD=hunter2 REDLOCK_MAX_TTL=1m
+	redlock doctor --quarantine 0
+	[[ $status == 0 && ${lines[0]} == "settings: server from REDLOCK_SERVERS, password from REDLOCK_PASSWORD, ttl from $XDG_CONFIG_HOME/redlock.conf:1, quarantine from the command line, max-ttl from REDLOCK_MAX_TTL" ]]
+	redlock doctor --config "$FILE" --set a -t 3s
+	[[ $status == 0 && ${lines[0]} == "settings: server from $FILE:5, password from $FILE:6, ttl from the command line, max-ttl from REDLOCK_MAX_TTL" ]]
+	redlock doctor -q
+	[[ $status == 0 && $output != *settings* ]]
+	redlock doctor --format json
+	python3 - "$output" "$XDG_CONFIG_HOME/redlock.conf:1" <<-'END'
+		import json, sys
+		assert json.loads(sys.argv[1])["settings"] == {"server": "REDLOCK_SERVERS", "password": "REDLOCK_PASSWORD",
+			"ttl": sys.argv[2], "max-ttl": "REDLOCK_MAX_TTL"}
+	END
+	redlock run -v -S "$(server_url 0)" "$KEY" true
+	[[ $status == 0 && $stderr == *"s: settings: server from the command line, password from REDLOCK_PASSWORD, ttl from $XDG_CONFIG_HOME/redlock.conf:1, wait from $XDG_CONFIG_HOME/redlock.conf:2, max-ttl from REDLOCK_MAX_TTL, verbose from the command line"$'\n'* ]]
+	[[ $stderr != *hunter2* ]]
 }
 
 # system_file: from now on ${SYSTEM[@]} COMMAND... runs where /etc/redlock.conf is $TMP/system, of

@@ -4,6 +4,9 @@
 
 load helper
 
+# where the server is from
+BY_LINE='settings: server from the command line'
+BY_VARIABLE='settings: server from REDLOCK_SERVERS'
 WELL='ok, Redis [0-9.]+, up for [0-9a-z]+, answers in under [0-9.a-z]+, clock [+-][0-9]+ms, maxmemory-policy noeviction'
 FORGETS='warning: a restart forgets its locks, and grants them anew: set appendonly yes, or use --quarantine'
 
@@ -31,7 +34,8 @@ lacks() {
 @test "a server that has all it needs is well, and nothing is left on it" {
 	servers_start 1 --appendonly yes --appendfsync always
 	redlock doctor
-	expect 0 "$(server_url 0): $WELL, appendfsync always
+	expect 0 "$BY_VARIABLE
+$(server_url 0): $WELL, appendfsync always
 1 of 1 servers would grant a lock, 1 needed: 0 more may fail"
 	is_empty 0
 	redlock doctor -q
@@ -49,7 +53,8 @@ lacks() {
 		import json, sys
 		told = json.loads(sys.argv[1])
 		one, _, dead = told.pop("servers")
-		assert told == {"would_grant": 2, "needed": 2, "quorum": True, "warnings": []}, told
+		assert told == {"would_grant": 2, "needed": 2, "quorum": True, "warnings": [],
+			"settings": {"server": "REDLOCK_SERVERS"}}, told
 		assert one["server"].startswith("unix:///") and one["error"] is None
 		assert one["version"].count(".") == 2
 		assert one["uptime_ms"] >= 0 and one["round_trip_ms"] >= 0 and abs(one["clock_ms"]) < 60000
@@ -71,7 +76,8 @@ lacks() {
 
 @test "a server that is not there is told with the remedy, and is 69" {
 	redlock doctor -S unix:///nonexistent/sock
-	expect 69 'unix:///nonexistent/sock: error: No such file or directory: is it up, and is -S right\?' \
+	expect 69 "$BY_LINE
+unix:///nonexistent/sock: error: No such file or directory: is it up, and is -S right\?" \
 		'redlock: 0 of 1 servers would grant a lock, 1 needed'
 	redlock doctor -q -S unix:///nonexistent/sock
 	expect 69 'unix:///nonexistent/sock: error: .*' 'redlock: 0 of 1 .*'
@@ -112,9 +118,11 @@ $(server_url 3): error: .*"
 	servers_start 1
 	rcli 0 CONFIG SET requirepass secret
 	redlock doctor
-	expect 77 ".*: error: it requires a password .NOAUTH.: set REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
+	expect 77 "settings: .*
+.*: error: it requires a password .NOAUTH.: set REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
 	REDLOCK_PASSWORD=hunter2 redlock doctor
-	expect 77 ".*: error: .*WRONGPASS.: see the server's ACL, and REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
+	expect 77 "settings: .*
+.*: error: .*WRONGPASS.: see the server's ACL, and REDLOCK_PASSWORD" 'redlock: 0 of 1 .*'
 	[[ $output$stderr != *hunter2* ]]
 	REDLOCK_PASSWORD=secret redlock doctor
 	[[ $status == 0 ]]
@@ -239,13 +247,15 @@ is_empty_soon() {
 	[[ $status == 0 ]]
 	finds 'error: a replica: name its master' "$(server_url 1)"
 	redlock doctor -S "$(server_url 1)"
-	expect 69 '.*: error: a replica: name its master' 'redlock: 0 of 1 .*'
+	expect 69 'settings: .*
+.*: error: a replica: name its master' 'redlock: 0 of 1 .*'
 	rcli 1 CONFIG SET replica-read-only no
 	redlock doctor -S "$(server_url 1)"
 	[[ $status == 69 ]]
 	servers_start_tcp 1 --cluster-enabled yes
 	redlock doctor
-	expect 69 '.*: error: a node of a cluster: name it redis\+cluster://host:port' 'redlock: 0 of 1 .*'
+	expect 69 'settings: .*
+.*: error: a node of a cluster: name it redis\+cluster://host:port' 'redlock: 0 of 1 .*'
 	is_empty 0
 }
 
@@ -273,7 +283,8 @@ threading.Event().wait()
 @test "a version that is too old is refused, and what a server tells is shown as it is" {
 	fake redis_version=4.0.14
 	redlock doctor -S "$FAKE"
-	expect 69 '.*: error: too old: locks need Redis 5 or later' 'redlock: 0 of 1 .*'
+	expect 69 'settings: .*
+.*: error: too old: locks need Redis 5 or later' 'redlock: 0 of 1 .*'
 	fake redis_version=10.0.1
 	redlock doctor -S "$FAKE"
 	[[ $status == 0 && $output == *': ok, Redis 10.0.1, '* ]]
@@ -282,7 +293,8 @@ threading.Event().wait()
 	[[ $status == 0 && $output == *': ok, Redis \e[31m8.0, answers'*'it may evict locks: maxmemory-policy is all\x01keys: set'* ]]
 	fake role=slave
 	redlock doctor -S "$FAKE"
-	expect 69 '.*: error: a replica: name its master' 'redlock: 0 of 1 .*'
+	expect 69 'settings: .*
+.*: error: a replica: name its master' 'redlock: 0 of 1 .*'
 }
 
 @test "two names of one server are 78, as for a lock" {
@@ -323,16 +335,19 @@ threading.Event().wait()
 	expect 0 "$(server_url 0): $FORGETS"
 	rcli 0 CONFIG SET save '3600 1'
 	redlock doctor -S "$(server_url 0)"
-	expect 0 ".*, appendonly no, snapshots
+	expect 0 "settings: .*
+.*, appendonly no, snapshots
 .*: warning: a restart forgets its latest locks, and .*
 1 of 1 .*"
 	rcli 0 CONFIG SET appendonly yes
 	redlock doctor -S "$(server_url 0)"
-	expect 0 ".*, appendfsync everysec
+	expect 0 "settings: .*
+.*, appendfsync everysec
 1 of 1 .*"
 	wait_until 'is_older 1 2'
 	redlock doctor -S "$(server_url 1)" --quarantine 1ms
-	expect 0 ".*, appendonly no, no vote for 1ms after a restart
+	expect 0 "settings: .*
+.*, appendonly no, no vote for 1ms after a restart
 1 of 1 .*"
 }
 

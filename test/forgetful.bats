@@ -199,17 +199,17 @@ forgotten_by_three() {
 	redlock acquire --config "$TMP/conf" -n "$KEY"
 	expect 69 '' "redlock: $KEY: no quorum: .*no vote until it has been up for 2h00m.*"
 	redlock acquire --config "$TMP/conf" -t 3h -n "$KEY"
-	expect 64 '' "redlock: a lease \\(-t\\) of 3h00m is longer than max-ttl, which is 2h00m"
+	expect 64 '' "redlock: a lease \\(-t\\) of 3h00m is longer than max-ttl, which is 2h00m \\(max-ttl from .*/conf:1\\)"
 	REDLOCK_MAX_TTL=1h redlock acquire --config "$TMP/conf" -t 90m -n "$KEY"
-	expect 64 '' "redlock: a lease \\(-t\\) of 1h30m is longer than max-ttl, which is 1h00m"
+	expect 64 '' "redlock: a lease \\(-t\\) of 1h30m is longer than max-ttl, which is 1h00m \\(max-ttl from REDLOCK_MAX_TTL\\)"
 	# -t was not typed
 	printf 'max-ttl = 10s\nttl = 20s\n' >"$TMP/conf"
 	redlock acquire --config "$TMP/conf" -n "$KEY"
-	expect 64 '' 'redlock: a lease \(-t\) of 20s is longer than max-ttl, which is 10s \(by a configuration file: ttl\)'
+	expect 64 '' 'redlock: a lease \(-t\) of 20s is longer than max-ttl, which is 10s \(ttl from .*/conf:2, max-ttl from .*/conf:1\)'
 	REDLOCK_MAX_TTL=100ms redlock run -n "$KEY" true
-	expect 64 '' 'redlock: a lease \(-t\) of 100 ms leaves no room: .*, and max-ttl is 100ms'
+	expect 64 '' 'redlock: a lease \(-t\) of 100 ms leaves no room: .*, and max-ttl is 100ms \(max-ttl from REDLOCK_MAX_TTL\)'
 	REDLOCK_MAX_TTL=soon redlock acquire -n "$KEY"
-	expect 78 '' "redlock: .*REDLOCK_MAX_TTL: 'soon' is not a DURATION.*"
+	expect 78 '' "redlock: .*REDLOCK_MAX_TTL 'soon' is not a DURATION.*"
 	REDLOCK_MAX_TTL=5s redlock acquire --quarantine 0 --format json -n "$KEY"
 	[[ $status == 0 && $output =~ \"valid_ms\":([0-9]+) ]]
 	((BASH_REMATCH[1] <= 5000))

@@ -142,6 +142,15 @@ options_in_manual() {
 
 @test "every variable that redlock reads or sets is in the manual" {
 	local name
+	for name in $(sed -n '/^.Ss Settings/,/^.Ss Server/p' "$ROOT/man/redlock.conf.5" | grep -oE '^\.It Li [a-z-]+' | cut -d ' ' -f 3); do
+		[[ $name != server ]] || name=servers
+		[[ $name != insecure ]] || continue
+		name=$(tr a-z- A-Z_ <<<"REDLOCK_$name")
+		grep -qE "^\\.It (Ev|Xo) .*$name\\b|^\\.Ev .*$name\\b" "$MAN" || {
+			echo "no item for $name" >&2
+			false
+		}
+	done
 	for name in $(grep -ohE '"(REDLOCK_[A-Z_]+|SHELL|HOME|XDG_CONFIG_HOME|XDG_RUNTIME_DIR)"' "$ROOT"/src/*.c | tr -d '"' | sort -u); do
 		grep -qE "^\\.(It )?Ev .*$name|^\\.It .*Ev $name" "$MAN" || {
 			echo "no item for $name" >&2

@@ -101,7 +101,7 @@ leaves_none() {
 
 @test "a file and the environment name it as the command line does" {
 	echo "server = $REDLOCK_SERVERS" >"$TMP/lock.conf"
-	REDLOCK_SERVERS='' locks 0 --config "$TMP/lock.conf"
+	(unset REDLOCK_SERVERS && locks 0 --config "$TMP/lock.conf")
 	printf '[there]\nserver = %s\n' "$REDLOCK_SERVERS" >"$TMP/lock.conf"
 	REDLOCK_SERVERS=$NOWHERE locks 0 --config "$TMP/lock.conf" --set there
 	REDLOCK_SERVERS=$NOWHERE locks 0 -S "$(sentinel_url)"

@@ -193,6 +193,7 @@ static void list(struct quorum *quorum, const char *pattern)
 static void examine(struct quorum *quorum)
 {
 	struct doctor *doctor = calloc(1, sizeof(*doctor));
+	struct settings *settings = calloc(1, sizeof(*settings));
 	struct buffer text = {0};
 	struct error error;
 
@@ -202,10 +203,11 @@ static void examine(struct quorum *quorum)
 	if (doctor->well && world_granted() < quorum_size(quorum))
 		abort();
 	check_age(0, 17 * TIMEOUT);
-	json_doctor(&text, doctor);
+	json_doctor(&text, doctor, settings);
 	check_shown(&text);
 	doctor_release(doctor);
 	free(doctor);
+	free(settings);
 }
 
 /* --- one run -------------------------------------------------------------- */
