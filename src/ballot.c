@@ -283,9 +283,10 @@ void ballot_explain_loss(const struct lock *lock, struct error *error)
 	size_t count = lock->quorum->count;
 
 	if (count == 1)
-		error_set(error, EXIT_LOST, "%s: KEY %s",
-			  lock->quorum->servers[0].url.name,
-			  held > 0 ? "is another's" : "is gone");
+		error_set(error, EXIT_LOST,
+			  held > 0 ? "%s: KEY is held by someone else"
+				   : "%s: KEY is gone",
+			  lock->quorum->servers[0].url.name);
 	else if (held == 0)
 		error_set(error, EXIT_LOST,
 			  "KEY is gone from %zu of %zu "
@@ -293,7 +294,7 @@ void ballot_explain_loss(const struct lock *lock, struct error *error)
 			  gone, count);
 	else
 		error_set(error, EXIT_LOST,
-			  "KEY is another's on %zu and gone "
+			  "KEY is held by someone else on %zu and gone "
 			  "from %zu of %zu servers",
 			  held, gone, count);
 }

@@ -119,8 +119,16 @@ int config_add_servers(struct settings *settings, char *list,
 	int result = 0;
 
 	memcpy(copy, list, length + 1);
-	while (result == 0 && (text = url_separate(&rest)) != NULL)
-		result = add_server(settings, text, error);
+	while (result == 0 && (text = url_separate(&rest)) != NULL) {
+		if (rest == NULL || !url_is_login_cut(rest)) {
+			result = add_server(settings, text, error);
+			continue;
+		}
+		error_set(error, EXIT_USAGE,
+			  "server: a comma stands between URLs: write %%2C for "
+			  "one in a password");
+		result = -1;
+	}
 	/* a secret may be anywhere in what is no URL */
 	if (result < 0)
 		memset(list, '*', length);

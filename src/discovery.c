@@ -341,8 +341,10 @@ const struct server *discovery_explain(const struct discovery *discovery,
 {
 	bool cluster = discovery->url->kind == URL_CLUSTER;
 	const struct server *culprit = NULL;
-	int length = snprintf(why, DISCOVERY_WHY, "its %s tell no place",
-			      cluster ? "nodes" : "Sentinels");
+	int length = snprintf(
+		why, DISCOVERY_WHY, "%s",
+		cluster ? "no majority of its nodes says where KEY is"
+			: "no majority of its Sentinels names a master");
 
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
 		const struct server *seed = &discovery->seeds[i];

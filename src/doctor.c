@@ -370,7 +370,7 @@ int doctor_examine(struct doctor *doctor, struct error *error)
 	}
 	if (lock->quorum->count % 2 == 0)
 		checkup_warn(&doctor->warnings, "an even number of servers",
-			     " tolerates no more failures than one fewer", "");
+			     " tolerates no more failures than one server fewer", "");
 	warn_of_permits(doctor);
 	lock->quorum->mailbox = NULL;
 	mailbox_release(&doctor->mailbox);

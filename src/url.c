@@ -536,6 +536,18 @@ char *url_separate(char **list)
 	return first;
 }
 
+bool url_is_login_cut(const char *rest)
+{
+	while (rest != NULL && !begins_url(rest)) {
+		size_t length = strcspn(rest, ",");
+
+		if (memchr(rest, '@', length) != NULL)
+			return true;
+		rest = rest[length] == ',' ? rest + length + 1 : NULL;
+	}
+	return false;
+}
+
 /* As other programs have it: where it stands, it would be taken for a path, or
  * what is before an '@' in it for a login. */
 static bool has_login_in_query(const char *text)
@@ -554,7 +566,8 @@ int url_parse(struct url *url, const char *text, struct error *error)
 	*url = (struct url){0};
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
-			return refuse(error, text, "blanks cannot be in a URL");
+			return refuse(error, text,
+				      "a URL cannot contain blanks");
 	if (has_login_in_query(text))
 		return refuse(error, text, LOGIN_IN_QUERY);
 	copy = heap_copy(text);

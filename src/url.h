@@ -54,6 +54,10 @@ int url_parse(struct url *url, const char *text, struct error *error);
  * those between hosts, behind which no URL begins. */
 char *url_separate(char **list);
 
+/* Whether the rest of a list, as url_separate left it, is the end of a login: its
+ * password has a comma. */
+bool url_is_login_cut(const char *rest);
+
 /* Whether they are one server by their text. The case of a host's letters, the
  * database and a '/' more make no difference. */
 bool url_is_same(const struct url *one, const struct url *other);

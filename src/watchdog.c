@@ -54,7 +54,7 @@ static void lose_by_silence(struct watchdog *watchdog, const struct error *last,
 
 	error_set(&why, EXIT_LOST, "not renewed for %s: %s",
 		  duration_format(text, clock_ms() - since),
-		  last->text[0] ? last->text : "redlock was stopped itself");
+		  last->text[0] ? last->text : "redlock itself was stopped");
 	lose(watchdog, &why);
 }
 

@@ -309,7 +309,7 @@ threading.Event().wait()
 @test "an even number of servers is advised against" {
 	servers_start 4 --appendonly yes --appendfsync always
 	redlock doctor -q
-	expect 0 'warning: an even number of servers tolerates no more failures than one fewer'
+	expect 0 'warning: an even number of servers tolerates no more failures than one server fewer'
 }
 
 @test "evictions are warned of where there is a limit to memory" {

@@ -328,7 +328,7 @@ lose() {
 	wait_until 'stamped $TMP/stamps'
 	lose
 	finish run
-	expect 76 '' "redlock: $KEY: lock lost: .*another's: COMMAND is stopped"
+	expect 76 '' "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped"
 	run ! is_beating "$TMP/stamps"
 	[[ $(rcli 0 GET "$KEY") == other ]]
 }
@@ -630,7 +630,7 @@ unstoppable() {
 	is_running run
 	kill -KILL "$sleeper"
 	finish run
-	expect 76 "$sleeper" "redlock: $KEY: lock lost: .*another's: COMMAND is stopped
+	expect 76 "$sleeper" "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped
 redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper of user 61234 'sleep'"
 }
 

@@ -167,7 +167,7 @@ leaves_none() {
 	[[ -e $PLACES ]]
 	sentinels server_kill 1 2
 	# (it is not said to be where it was)
-	leaves_none 69 "redis\\+sentinel://[^ ]*/main: its Sentinels tell no place: .*$(sentinel_address 1).*Connection refused.*"
+	leaves_none 69 "redis\\+sentinel://[^ ]*/main: no majority of its Sentinels names a master: .*$(sentinel_address 1).*Connection refused.*"
 }
 
 @test "with a majority of Sentinels stopped it is 69 after --server-timeout, and they are told" {

@@ -663,6 +663,17 @@ shows_no_secret() {
 	no_row_failed
 }
 
+@test "a comma in a password is no end of a URL, and is told how to write it" {
+	local url why='a comma stands between URLs: write %2C for one in a password$'
+	for url in redis://:hun,ter2@h redis://bob:hun,ter2@h rediss://:h,u,nter2@h unix://:hun,ter2@/s "$NOWHERE,redis://:hun,ter2@h" \
+		"redis://:hun,ter2@h,$NOWHERE"; do
+		refuses 64 "^redlock: server: $why" acquire -S "$url" key
+		REDLOCK_SERVERS=$url refuses 78 "^redlock: REDLOCK_SERVERS: server: $why" acquire key
+	done
+	refuses 69 '127\.0\.0\.1:1' acquire -S redis://:hun%2Cter2@127.0.0.1:1 key
+	no_row_failed
+}
+
 @test "no password of a URL is shown where another argument was asked for" {
 	local url file=$TMP/redlock.conf option
 	for url in redis://:hunter2@h redis://bob:hunter2 'redis://h/0?password=hunter2' unix://:hunter2@/s \
@@ -749,7 +760,7 @@ shows_no_secret() {
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run -t "$hostile" "${RUN_TAIL[@]}"
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run -E "$hostile" "${RUN_TAIL[@]}"
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire --format="$hostile" key
-	refuses 64 "server 'unix://\.\.\.': blanks" acquire -S "unix:///$hostile" key
+	refuses 64 "server 'unix://\.\.\.': a URL cannot contain blanks" acquire -S "unix:///$hostile" key
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire key "$hostile"
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run key "-$hostile"
 	refuses 69 'redlock: a\\n\\e\[31m\\x7f\\xff\\tz: ' acquire "$hostile"
