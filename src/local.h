@@ -21,6 +21,7 @@
 
 /* Turns a URL_LOCAL into the URL_UNIX of the running server, started where
  * need be. The name for people stays `local:`. */
-int local_resolve(struct url *url, struct deadline until, struct error *error);
+int local_resolve(struct url *url, struct deadline until, struct error *error)
+	__attribute__((noinline)); /* its paths are no stack of other runs */
 
 #endif

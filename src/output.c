@@ -12,13 +12,16 @@
 
 #include "heap.h"
 
-static void buffer_reserve(struct buffer *buffer, size_t more)
+void buffer_reserve(struct buffer *buffer, size_t more)
 {
 	size_t need = buffer->length + more + 1;
 
 	if (need <= buffer->size)
 		return;
-	need = need < 256 ? 256 : need * 2;
+	if (need < 2 * buffer->size)
+		need = 2 * buffer->size;
+	if (need < 256)
+		need = 256;
 	buffer->data = heap_grow(buffer->data, need);
 	buffer->size = need;
 }

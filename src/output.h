@@ -17,6 +17,7 @@ struct buffer {
 };
 
 void buffer_release(struct buffer *buffer);
+void buffer_reserve(struct buffer *buffer, size_t more);
 void buffer_append(struct buffer *buffer, const void *data, size_t length);
 void buffer_print(struct buffer *buffer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

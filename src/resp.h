@@ -17,7 +17,9 @@ struct argument {
 	size_t length;
 };
 
-/* Appends it. No copy of it, which may hold a password, is left elsewhere. */
+/* Appends it, straight to where it is sent from: each further copy of a script
+ * would be pages that a short run has to touch. An argument without data is
+ * made of as many of those behind it as its length says, put together. */
 void resp_format(struct buffer *to, const struct argument *arguments,
 		 size_t count);
 

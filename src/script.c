@@ -107,24 +107,23 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 		      size_t key_count, const char *const *more, size_t count)
 {
 	char db[12], number_of_keys[12];
-	struct buffer text = {0};
-	struct argument arguments[ARGUMENTS_MAX] = {
-		{"EVAL", 4},
-		[2] = {number_of_keys, 0},
-	};
-	struct argument *next = arguments + 3;
+	struct buffer globals = {0};
+	struct argument arguments[ARGUMENTS_MAX] = {{"EVAL", 4}};
+	struct argument *next = arguments + 3, *text = arguments + 1;
 	struct server *server = &lock->quorum->servers[i];
 
 	if (key_count > 0)
 		server_aim(server, keys[0]);
-	buffer_print(&text, "local afterlife,clustered=%" PRId64 "%s\n",
+	buffer_print(&globals, "local afterlife,clustered=%" PRId64 "%s\n",
 		     lock->afterlife,
 		     server->url.kind == URL_CLUSTER ? ",true" : "");
+	text[1] = (struct argument){globals.data, globals.length};
 	for (const char **part = script.parts; *part != NULL; part++)
-		buffer_append(&text, *part, strlen(*part));
-	arguments[1] = (struct argument){text.data, text.length};
-	arguments[2].length = (size_t)snprintf(
-		number_of_keys, sizeof(number_of_keys), "%zu", key_count);
+		*next++ = (struct argument){*part, strlen(*part)};
+	text->length = (size_t)(next - text - 1);
+	next->length = (size_t)snprintf(number_of_keys, sizeof(number_of_keys),
+					"%zu", key_count);
+	next++->data = number_of_keys;
 	for (size_t k = 0; k < key_count; k++)
 		*next++ = keys[k];
 	next->length =
@@ -135,7 +134,7 @@ static void ask_about(struct lock *lock, size_t i, struct script script,
 		*next++ = (struct argument){more[k], strlen(more[k])};
 	quorum_ask(lock->quorum, i, sticky, arguments,
 		   (size_t)(next - arguments));
-	buffer_release(&text);
+	buffer_release(&globals);
 }
 
 static void ask(struct lock *lock, size_t i, struct script script, bool sticky,

@@ -60,7 +60,10 @@ static int fail_stream(struct server *server, const char *why)
 
 void server_init(struct server *server, struct url *url, bool identify)
 {
-	*server = (struct server){.url = *url, .identify = identify};
+	memset(server, 0,
+	       sizeof(*server)); /* a large one, to be made in place */
+	server->url = *url;
+	server->identify = identify;
 	server->discovery = discovery_new(&server->url);
 	server->again = deadline_never();
 	stream_init(&server->stream);
@@ -125,14 +128,13 @@ static int connect_start(struct server *server)
 	return -1;
 }
 
-static int flush_output(struct server *server)
+/* Sends what can be sent now, from there on. */
+static int send_from(struct server *server, const struct buffer *from,
+		     size_t *at)
 {
-	struct buffer *output = &server->output;
-
-	while (server->sent < output->length) {
-		ssize_t sent = stream_send(&server->stream,
-					   output->data + server->sent,
-					   output->length - server->sent);
+	while (*at < from->length) {
+		ssize_t sent = stream_send(&server->stream, from->data + *at,
+					   from->length - *at);
 
 		if (sent < 0 && errno == EAGAIN)
 			return 0;
@@ -140,10 +142,33 @@ static int flush_output(struct server *server)
 			break; /* what it said before it hung up comes first */
 		if (sent < 0)
 			return fail_stream(server, stream_why(&server->stream));
-		server->sent += (size_t)sent;
+		*at += (size_t)sent;
 	}
-	output->length = server->sent = 0;
+	*at = from->length;
 	return 0;
+}
+
+static int flush_output(struct server *server)
+{
+	if (send_from(server, &server->output, &server->sent) < 0)
+		return -1;
+	if (server->sent == server->output.length)
+		server->output.length = server->sent = 0;
+	return 0;
+}
+
+/* The last command, behind what is still to be sent; without a copy of it if
+ * there is nothing. */
+static int send_last(struct server *server)
+{
+	const struct buffer *last = &server->last;
+	size_t sent = 0;
+
+	if (server_is_up(server) && server->output.length == 0 &&
+	    send_from(server, last, &sent) < 0)
+		return -1;
+	buffer_append(&server->output, last->data + sent, last->length - sent);
+	return server_is_up(server) ? flush_output(server) : 0;
 }
 
 static int queue_last(struct server *server)
@@ -157,9 +182,8 @@ static int queue_last(struct server *server)
 		return 0; /* it is asked where it is found */
 	if (server->discovery != NULL)
 		discovery_check(server->discovery);
-	buffer_append(&server->output, server->last.data, server->last.length);
 	owe(server, server->last_owed);
-	return server_is_up(server) ? flush_output(server) : 0;
+	return send_last(server);
 }
 
 int server_ask(struct server *server, uint64_t ticket, bool sticky,
@@ -312,7 +336,7 @@ static int parse(struct server *server, server_reply *callback, void *context)
 
 static int receive(struct server *server, server_reply *callback, void *context)
 {
-	char data[READ_SIZE];
+	static char data[READ_SIZE]; /* of a stack all pages would be touched */
 	ssize_t got = stream_receive(&server->stream, data, sizeof(data));
 
 	if (got < 0 && errno == EAGAIN)

@@ -1,6 +1,6 @@
 /*
- * One connection to one server: hiredis formats what is sent and parses what
- * comes, the bytes are moved here without ever blocking.
+ * One connection to one server: hiredis parses what comes, the bytes are moved
+ * here without ever blocking.
  *
  * server_ask queues a command and connects where needed; nothing moves until
  * server_pump is called with what poll(2) said of what server_prepare wants.
@@ -22,7 +22,7 @@
  * which is sent again to the server that is found next, a few times; while
  * KEY's slot is on its way to another node, every few ms.
  *
- * hiredis is included by server.c, reply.c and resp.c only. Not thread-safe:
+ * hiredis is included by server.c and reply.c only. Not thread-safe:
  * one thread at a time.
  */
 #ifndef SERVER_H

@@ -21,7 +21,8 @@
 
 void stream_init(struct stream *stream)
 {
-	*stream = (struct stream){.fd = -1};
+	memset(stream, 0, sizeof(*stream));
+	stream->fd = -1;
 }
 
 static void end_tls(struct stream *stream, bool goodbye)

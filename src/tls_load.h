@@ -11,7 +11,8 @@
 
 /* Once, before any connection. 0, or -1 with *error (EXIT_CONFIG): there is no
  * module, it is not this program's, or a file of the settings is no good. */
-int tls_load(const struct tls_settings *settings, struct error *error);
+int tls_load(const struct tls_settings *settings, struct error *error)
+	__attribute__((noinline)); /* its paths are no stack of other runs */
 
 /* What was loaded. */
 const struct tls_module *tls_module(void);
