@@ -18,8 +18,8 @@ local line = kind == 'none' and waits or queue
 
 -- For how long this server has known KEY without a gap (ms), and who held it last; the record of
 -- one that only waits does not begin.
-local function remember()
-  note_loss()
+local function remember(in_use)
+  note_loss(in_use)
   local began, last = tonumber(call('hget', record, 'began')), call('hget', record, 'last')
   if kind ~= 'none' and not began then
     began = now
@@ -32,25 +32,25 @@ end
 if not stored_fence() then
   return redis.error_reply('WRONGTYPE the record holds no fence')
 end
-drop_expired()
-local in_use = kind_of_key()
+local in_use = drop_expired()
 if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key() ~= wish.permits then
   return redis.error_reply(format('PERMITS KEY is held with %s now, not with %s',
     permits_of_key() == 0 and '-s' or '-P ' .. permits_of_key(),
     wish.permits == 0 and '-s' or '-P ' .. permits))
 end
 
-local age, last = remember()
+local age, last = remember(in_use)
 -- One that has it is told so again; one that lost it here, and kept it elsewhere, gets it back.
-if (in_use == kind and holds(token) > 0) or (wish.kept > 0 and fits(token, wish)) then
+local has_room = fits(token, wish, in_use)
+if (in_use == kind and holds(token, in_use) > 0) or (wish.kept > 0 and has_room) then
   leave_queue(own)
-  return {1, grant(token, wish, wish.ttl), age, last}
+  return {1, grant(token, wish, wish.ttl, in_use), age, last}
 end
 
 local place = -1
 local others = call('exists', queue, waits) > 0
-if not others and fits(token, wish) then
-  return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl), age, last}
+if not others and has_room then
+  return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl, in_use), age, last}
 elseif wish.kept == 0 and (wait == '1' or others) then
   call('zadd', line, 'nx', now - waited, own)
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
@@ -91,5 +91,5 @@ elseif in_use == 'zset' and permits_of_key() then
   end
 end
 local text, held_for = describe(holder)
-return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor) > 0 and 1 or 0, mark,
-  age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0, count, of}
+return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
+  mark, age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0, count, of}

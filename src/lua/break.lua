@@ -19,7 +19,7 @@ local answer = total == 0 and 0 or found and 1 or -1
 if answer == 1 then
   call('del', key)
   -- What is done stays done: nothing from here on may turn it into an error.
-  pcall(forget_holders)
+  pcall(forget_holders, '')
   if kind == 'hash' then
     local name = key:find('{', 1, true) and key or '{' .. key .. '}'
     try('publish', 'redisson_lock__channel:' .. name, '0')

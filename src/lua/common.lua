@@ -25,9 +25,9 @@ local function permits_of_key()
     and call('pttl', key) >= 0 and tonumber(permits) or nil
 end
 
--- How often this token holds KEY.
-local function holds(who)
-  local kind = kind_of_key()
+-- How often this token holds KEY. Here and below: whoever knows KEY's kind says it.
+local function holds(who, kind)
+  kind = kind or kind_of_key()
   if kind == 'string' then
     return call('getrange', key, 0, 256) == who and 1 or 0
   elseif kind == 'hash' then
@@ -47,31 +47,41 @@ local function known_holds()
   return known
 end
 
--- Holders of a sorted set end one by one, by this server's clock.
+-- Holders of a sorted set end one by one, by this server's clock. Returns KEY's kind after that.
 local function drop_expired()
-  if kind_of_key() == 'zset' and permits_of_key() then
+  local kind = kind_of_key()
+  if kind == 'zset' and permits_of_key() then
     for _, who in ipairs(call('zrangebyscore', key, '-inf', now)) do
       call('zrem', key, who)
       try('hdel', record, 'holder:' .. who, 'fence:' .. who)
     end
+    kind = kind_of_key()
   end
+  return kind
 end
 
 -- A lease never ends sooner than it did: its holder may rely on that, and those that share KEY.
-local function prolong(who, lease)
-  if kind_of_key() == 'zset' then
+-- Returns how long KEY lasts now.
+local function prolong(who, lease, kind)
+  if kind == 'zset' then
     call('zadd', key, math.max(now + lease, call('zscore', key, who) or 0), who)
   end
-  if call('pttl', key) < lease then
+  local left = call('pttl', key)
+  if left < lease then
     call('pexpire', key, lease)
+    left = lease
   end
+  return left
 end
 
--- Notes who had KEY last, until when, and the longest ttl: so its loss here can be seen.
-local function note_lease(who, ttl)
+-- Who had KEY last, until when, and the longest ttl: so its loss here can be seen.
+local function lease_fields(who, ttl, left)
+  return 'last', who:sub(1, 16), 'until', format('%.0f', now + left), 'ttl', ttl
+end
+
+local function note_lease(who, ttl, left)
   local longest = tonumber(try('hget', record, 'ttl')) or 0
-  try('hset', record, 'last', who:sub(1, 16), 'until', format('%.0f', now + call('pttl', key)),
-    'ttl', math.max(longest, ttl))
+  try('hset', record, lease_fields(who, math.max(longest, ttl), left))
 end
 
 -- What a holder wrote about itself, and for how long it has held KEY (ms, -1 unknown).

@@ -6,7 +6,7 @@ local ttl, hold = tonumber(ARGV[3]), ARGV[4]
 local kind = kind_of_key()
 if kind == 'none' then
   return {-1}
-elseif holds(token) == 0 then
+elseif holds(token, kind) == 0 then
   return {kind == 'zset' and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
 local text = describe(token)
@@ -18,9 +18,8 @@ if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) ==
     and #known_holds() > holds(token) then
   call('hincrby', key, token, 1) -- KEY was put back for another hold, the record not just lost
 end
-prolong(token, ttl)
-note_lease(token, ttl)
-local left = call('pttl', key)
+local left = prolong(token, ttl, kind)
+note_lease(token, ttl, left)
 try('pexpire', record, left + afterlife)
 local fence = try('hget', record, 'fence')
 return {1, type(fence) == 'string' and tonumber(fence) or 0, text,

@@ -4,7 +4,7 @@
 -- returns {1, permits (0: no such lock)} released, {0} another's, {-1} gone
 local hold, linger = ARGV[3], tonumber(ARGV[4])
 local kind = kind_of_key()
-local held = holds(token)
+local held = holds(token, kind)
 local permits = kind == 'zset' and permits_of_key() or 0
 
 -- Any hold of the token's, one of `acquire` first, then one that the record has lost, and the same
@@ -24,10 +24,12 @@ local function let_linger()
   if kind == 'zset' then
     call('zadd', key, 'xx', now + linger, token)
   end
-  if kind ~= 'zset' or call('pttl', key) < linger then
+  local left = kind == 'zset' and call('pttl', key) or 0
+  if left < linger then
     call('pexpire', key, linger)
+    left = linger
   end
-  note_lease(token, linger)
+  note_lease(token, linger, left)
   for _, line in ipairs({queue, waits}) do
     local head = try('zrange', line, 0, 0)
     if not head.err and head[1] then
@@ -49,7 +51,7 @@ if held > 0 then
   if linger > 0 and is_last() then
     let_linger()
   elseif hold then
-    remove(token, hold)
+    remove(token, hold, kind)
   end
   try('pexpire', record, linger + afterlife)
   if kind == 'hash' then
@@ -58,6 +60,8 @@ if held > 0 then
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.
-pcall(leave_queue, place_of(token, ARGV[3]))
-pcall(settle)
+if try('exists', queue, waits) ~= 0 then
+  pcall(leave_queue, place_of(token, ARGV[3]))
+  pcall(settle)
+end
 return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}

@@ -26,8 +26,7 @@ local function leave_queue(...)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
-local function fits(who, wish)
-  local kind = kind_of_key()
+local function fits(who, wish, kind)
   if kind == 'none' then
     return true
   elseif kind ~= wish.kind then
@@ -39,10 +38,13 @@ local function fits(who, wish)
     and (wish.permits == 0 or call('zcard', key) < wish.permits)
 end
 
--- A fence is a whole number that a double can hold: past it counting would stand still.
+-- A fence is a whole number that a double can hold: past it counting would stand still. It is read
+-- once, as only a grant writes it.
+local known_fence
 local function stored_fence()
-  local fence = tonumber(call('hget', record, 'fence') or 0)
-  return fence and fence >= 0 and fence < 2^53 - 1 and fence % 1 == 0 and fence
+  local fence = known_fence or tonumber(call('hget', record, 'fence') or 0)
+  known_fence = fence and fence >= 0 and fence < 2^53 - 1 and fence % 1 == 0 and fence
+  return known_fence
 end
 
 -- Larger than all that were granted here; and, by the clock, than those that this server has not
@@ -61,50 +63,62 @@ local function next_fence(who, wish, again)
   return stored, stored
 end
 
--- Nobody holds KEY: what the record says of holders is about the dead.
-local function forget_holders()
+-- Nobody holds KEY: what the record says of holders is about the dead, but for `kept`.
+local function forget_holders(kept)
   for _, field in ipairs(call('hkeys', record)) do
-    if field ~= 'fence' and field ~= 'broken' and field ~= 'began' then
+    if not (' fence broken began ' .. kept):find(' ' .. field .. ' ', 1, true) then
       call('hdel', record, field)
     end
   end
 end
 
 -- A record that has not seen its holder go begins anew: KEY was evicted or deleted.
-local function note_loss()
-  local ends = kind_of_key() == 'none' and tonumber(call('hget', record, 'until')) or 0
+local function note_loss(kind)
+  local ends = kind == 'none' and tonumber(call('hget', record, 'until')) or 0
   if ends > now + 100 then
     call('hset', record, 'began', format('%.0f', now))
     try('hdel', record, 'last', 'until')
   end
 end
 
--- The record first and KEY last: a refusal on the way leaves nothing held.
-local function grant(who, wish, lease)
-  local again = holds(who) > 0
+-- The record first and KEY last: a refusal on the way leaves nothing held. kind: KEY's, as it is.
+local function grant(who, wish, lease, kind)
+  local again = kind ~= 'none' and holds(who, kind) > 0
   local fence, stored = next_fence(who, wish, again)
-  if kind_of_key() == 'none' then
-    forget_holders()
+  local text, fields = wish.description, {'fence', format('%.0f', stored)}
+  local function note(...)
+    for _, item in ipairs({...}) do
+      fields[#fields + 1] = item
+    end
   end
-  local text = wish.description
   if not text:find('^since=') then
     text = format('since=%.0f\n', now) .. text
   end
-  call('hset', record, 'fence', format('%.0f', stored))
   if not again or wish.kind ~= 'hash' then
-    call('hset', record, 'holder:' .. who, text)
+    note('holder:' .. who, text)
   end
+  if wish.kind == 'zset' then
+    note('permits', wish.permits, 'fence:' .. who, format('%.0f', fence))
+  end
+  if kind == 'none' then
+    forget_holders('last until ttl ')
+    note(lease_fields(who, wish.ttl, lease))
+  end
+  call('hset', record, unpack(fields))
+  known_fence = stored
   call('pexpire', record, lease + afterlife)
   if wish.kind == 'string' and not again then
     call('set', key, who, 'px', lease)
+    return fence
   elseif wish.kind == 'zset' then
-    call('hset', record, 'permits', wish.permits, 'fence:' .. who, format('%.0f', fence))
     call('zadd', key, 'nx', now + lease, who)
   elseif wish.kind == 'hash' and call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
     call('hincrby', key, who, 1)
   end
-  prolong(who, lease)
-  note_lease(who, wish.ttl)
+  local left = prolong(who, lease, wish.kind)
+  if kind ~= 'none' then
+    note_lease(who, wish.ttl, left)
+  end
   return fence
 end
 
@@ -120,8 +134,7 @@ local function is_counted(who, hold)
 end
 
 -- Takes one hold back. What is done stays done: an error behind it changes nothing.
-local function remove(who, hold)
-  local kind = kind_of_key()
+local function remove(who, hold, kind)
   if kind == 'string' then
     call('del', key)
   elseif kind == 'zset' then
@@ -131,10 +144,8 @@ local function remove(who, hold)
   else
     call('hdel', key, who)
   end
-  try('hdel', record, 'holder:' .. who, 'fence:' .. who)
-  if call('exists', key) == 0 then
-    try('hdel', record, 'permits', 'until')
-  end
+  local gone = kind == 'string' or call('exists', key) == 0
+  try('hdel', record, 'holder:' .. who, 'fence:' .. who, unpack(gone and {'until', 'permits'} or {}))
 end
 
 -- Of a cluster all nodes would be told by a PUBLISH; since Redis 7 there is one for a slot.
@@ -156,11 +167,11 @@ local unanswered = 3000
 
 -- To one that is not the caller. False where it cannot be told: it will ask itself. It is told when
 -- the grant ends, from when its request came: it knows when it sent that, but not when this is.
-local function grant_to_waiter(place, wish)
+local function grant_to_waiter(place, wish, kind)
   local lease = math.min(wish.ttl, unanswered)
   local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
   local age = math.max(now - (tonumber(try('hget', record, 'began')) or now), 0)
-  local fence = grant(wish.who, wish, lease)
+  local fence = grant(wish.who, wish, lease, kind)
   local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold,
     wish.knows_age and age or nil)
   local told = type(heard) == 'number'
@@ -168,7 +179,7 @@ local function grant_to_waiter(place, wish)
     leave_queue(place)
   end
   if not told or heard == 0 then
-    remove(wish.who, wish.hold)
+    remove(wish.who, wish.hold, wish.kind)
   end
   return told
 end
@@ -206,30 +217,27 @@ end
 -- was free.
 local function settle(caller)
   local free, all, granted
-  if call('exists', queue, waits) == 0 then
-    return
-  end
-  drop_expired()
-  note_loss()
+  note_loss(drop_expired())
   for _ = 1, most do
+    local kind = kind_of_key()
     local head, came = unpack(call('zrange', queue, 0, 0, 'withscores'))
     local wish = head and read_wish(head)
-    local may_take = wish and fits(wish.who, wish)
+    local may_take = wish and fits(wish.who, wish, kind)
     if head and (not wish or head ~= caller and is_away(head, wish, may_take)) then
       leave_queue(head)
     else
-      if not free and kind_of_key() == 'none' then
+      if not free and kind == 'none' then
         free, all = tell_waits(came or '+inf', caller)
       end
       if not head and all == false then
         break
       elseif may_take and head == caller then
         leave_queue(head)
-        return grant(wish.who, wish, wish.ttl)
+        return grant(wish.who, wish, wish.ttl, kind)
       elseif head and not may_take and granted then
         tell(head, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
       end
-      granted = may_take and grant_to_waiter(head, wish)
+      granted = may_take and grant_to_waiter(head, wish, kind)
       if not granted then
         return free and 0
       end
