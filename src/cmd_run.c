@@ -157,14 +157,15 @@ static void note_lost(struct run *run)
 static bool take_signals(struct run *run)
 {
 	bool stops = false;
+	pid_t sender;
 	int number;
 
-	while ((number = signals_next()) != 0) {
+	while ((number = signals_next_from(&sender)) != 0) {
 		bool shared;
 
 		if (number == SIGCHLD)
 			continue;
-		shared = job_has_got(&run->job, number) &&
+		shared = job_has_got(&run->job, number, sender) &&
 			 child_shares_group(&run->child);
 		stops |= shared && number == SIGTSTP;
 		if (!shared)

@@ -16,20 +16,21 @@
 #define BYSTANDER "lease-bystander"
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 #define PATIENCE 1000 /* ms, for its answer: it may have been stopped */
+#define REST 500      /* ms, for who sends a signal twice */
 #define LOOK_AGAIN 50 /* ms, whether COMMAND is still stopped */
 
 /* --- the bystander ------------------------------------------------------ */
 
-/* What redlock says to it. */
+/* What redlock says to it. No gaps between the fields: they would be sent, too. */
 struct question {
-	pid_t command; /* 0: what has come? Else watch it, without an answer */
+	int64_t command; /* 0: what has come? Else watch it, without an answer */
 	struct deadline until;
 };
 
 /* What has come since the last answer. */
 struct answer {
 	uint64_t come;
-	bool continued; /* redlock has been continued */
+	uint64_t continued; /* whether redlock has been */
 };
 
 /* Redlock has stopped, or is about to, as this command has: continues it when the
@@ -41,7 +42,7 @@ static bool watch(const struct question *watched)
 	bool continued = false;
 
 	while (poll(&polled, 1, LOOK_AGAIN) == 0) {
-		char state = process_state(watched->command);
+		char state = process_state((pid_t)watched->command);
 
 		/* looked at before the clock: what is continued after that
 		 * moment may have been continued by the guard, to be killed */
@@ -134,13 +135,29 @@ uint64_t job_look(struct job *job)
 		    (ssize_t)sizeof(answer))
 			break;
 		job->shared |= answer.come;
-		job->continued |= answer.continued;
+		job->continued |= answer.continued != 0;
 		job->owed--;
 	}
 	return job->shared;
 }
 
-bool job_has_got(struct job *job, int number)
+/* Until the sender, of our own group, has sent all that it is about to send. */
+static void wait_for_rest(pid_t sender)
+{
+	struct deadline end = deadline_in(REST);
+
+	if (sender <= 0 || getpgid(sender) != getpgrp())
+		return;
+	while (!deadline_passed(end)) {
+		char state = process_state(sender);
+
+		if (state != 'R' && state != 'D')
+			return;
+		poll(NULL, 0, 1);
+	}
+}
+
+bool job_has_got(struct job *job, int number, pid_t sender)
 {
 	uint64_t bit = BIT(number), signs = bit;
 	bool result;
@@ -153,7 +170,10 @@ bool job_has_got(struct job *job, int number)
 		signs |= BIT(SIGCONT);
 	else if (number == SIGCONT)
 		signs |= BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU);
+	wait_for_rest(sender);
 	result = (job_look(job) & signs) != 0;
+	if (result)
+		signals_take(bit);
 	job->shared &= ~bit;
 	return result;
 }

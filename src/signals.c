@@ -87,6 +87,13 @@ static bool is_ignored(int number)
 
 int signals_next(void)
 {
+	pid_t sender;
+
+	return signals_next_from(&sender);
+}
+
+int signals_next_from(pid_t *sender)
+{
 	struct signalfd_siginfo info;
 
 	do
@@ -94,6 +101,7 @@ int signals_next(void)
 		    (ssize_t)sizeof(info))
 			return 0;
 	while (is_ignored((int)info.ssi_signo));
+	*sender = info.ssi_code == SI_USER ? (pid_t)info.ssi_pid : 0;
 	return (int)info.ssi_signo;
 }
 

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct signals_mask {
 	sigset_t set;
@@ -40,8 +41,10 @@ int signals_open_all(void);
  * have come that are to be ignored. They are taken. */
 bool signals_have_come(int fd);
 
-/* Takes the next one; 0 if nothing is pending. */
+/* Takes the next one; 0 if nothing is pending. _from: with the process that has
+ * sent it, 0 if none of our pid namespace has. */
 int signals_next(void);
+int signals_next_from(pid_t *sender);
 
 /* The signals that are blocked and pending for this process: bit N - 1 for
  * signal N. _take takes those that are in which. Async-signal-safe. */

@@ -355,6 +355,29 @@ setup_file() {
 	key_free 0
 }
 
+@test "a signal of timeout(1), which sends it to redlock and to the whole job, reaches COMMAND once" {
+	local round
+	echo 'see ready> $' >"$TMP/steps"
+	for round in {1..10}; do
+		# what is handed on keeps its order
+		cat >>"$TMP/steps" <<-STEPS
+			type timeout 100 $REDLOCK run $KEY perl $HEAR $TMP/heard-$round $TMP/stop-$round TERM,USR2 & echo \$! >$TMP/pid
+			run [[ \$(grep -c ready $TMP/heard-$round) == 1 ]]
+			run kill -TERM \$(<$TMP/pid)
+			run [[ \$(grep -c TERM $TMP/heard-$round) -ge 1 ]]
+			run kill -USR2 \$(pgrep -P \$(<$TMP/pid))
+			run [[ \$(grep -c USR2 $TMP/heard-$round) == 1 ]]
+			run touch $TMP/stop-$round
+			type wait
+			see ready> $
+		STEPS
+	done
+	echo 'type exit' >>"$TMP/steps"
+	at_terminal <"$TMP/steps"
+	[[ $(cat "$TMP"/heard-* | grep -c TERM) == 10 ]]
+	key_free 0
+}
+
 @test "^C at any moment of a start ends redlock by SIGINT, and no COMMAND runs on" {
 	# exec, as a shell that is just about to wait for a child may miss a ^C by itself
 	touch "$TMP/command"

@@ -29,9 +29,9 @@ static void try_both(int first, int second)
 	job_look(&job);
 	kill(0, first);
 	kill(0, second);
-	CHECK(job_has_got(&job, first), "%d before %d", first, second);
-	CHECK(job_has_got(&job, second), "%d after %d", second, first);
-	CHECK(!job_has_got(&job, SIGUSR1), "nobody has sent it");
+	CHECK(job_has_got(&job, first, 0), "%d before %d", first, second);
+	CHECK(job_has_got(&job, second, 0), "%d after %d", second, first);
+	CHECK(!job_has_got(&job, SIGUSR1, 0), "nobody has sent it");
 	job_end(&job);
 }
 
