@@ -11,6 +11,9 @@
 #include "linger.h"
 #include "signals.h"
 
+#define COLUMNS 80 /* if the terminal does not say */
+#define INDENT 4   /* of the lines that a long line goes on in */
+
 /* What kind of lock it is to be, and who above us may hold it already. */
 static void describe_wish(struct session *session)
 {
@@ -59,6 +62,16 @@ void cmd_close(struct session *session)
 	linger(&session->quorum);
 	lock_release_memory(&session->lock);
 	quorum_release(&session->quorum);
+}
+
+void cmd_add_line(struct buffer *text, const struct buffer *line, int fd)
+{
+	struct buffer visible = {0};
+
+	output_visible(&visible, line->data, line->length, output_utf8());
+	output_wrap(text, visible.data, visible.length,
+		    output_columns(fd, COLUMNS), INDENT);
+	buffer_release(&visible);
 }
 
 int cmd_print(const char *text, size_t length)

@@ -29,6 +29,10 @@ int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 
+/* Appends a line for people, to be written to fd: made visible, and if fd is a
+ * terminal, broken at blanks to its width. What is on the line already stays. */
+void cmd_add_line(struct buffer *text, const struct buffer *line, int fd);
+
 /* To the standard output. */
 int cmd_print(const char *text, size_t length);
 

@@ -13,7 +13,7 @@ static int write_line(int fd, const struct buffer *line, const char *end)
 	struct buffer text = {0};
 	int result;
 
-	output_visible(&text, line->data, line->length, output_utf8());
+	cmd_add_line(&text, line, fd);
 	buffer_print(&text, "%s", end);
 	result = fd == STDOUT_FILENO ? cmd_print(text.data, text.length)
 				     : output_write(fd, text.data, text.length);

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "cmd_json.h"
@@ -16,7 +17,7 @@ static void print_line(struct buffer *text, const char *name, const char *kind,
 	struct buffer line = {0};
 
 	buffer_print(&line, "%s: %s%s", name, kind, more);
-	output_visible(text, line.data, line.length, output_utf8());
+	cmd_add_line(text, &line, STDOUT_FILENO);
 	buffer_append(text, "\n", 1);
 	buffer_release(&line);
 }

@@ -1,21 +1,29 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cmd.h"
 #include "cmd_json.h"
 #include "command.h"
+#include "heap.h"
 #include "lock_list.h"
 
 #define PROGRESS_EVERY 100 /* ms */
-#define PENDING_MOST 65536 /* bytes that wait for being written */
+
+/* A lock, and its line. */
+struct found {
+	char *text; /* owned: KEY, and the line behind it */
+	size_t key_length, length;
+};
 
 struct printer {
 	const struct settings *settings;
-	struct buffer text; /* lines that are not written yet */
-	int64_t next;       /* when the next progress is shown */
-	bool progress;      /* one is shown */
-	bool failed;
+	struct found *found; /* owned */
+	size_t count, room;
+	int64_t next;  /* when the next progress is shown */
+	bool progress; /* one is shown */
 };
 
 static void erase_progress(struct printer *printer)
@@ -25,16 +33,7 @@ static void erase_progress(struct printer *printer)
 	printer->progress = false;
 }
 
-static bool flush(struct printer *printer)
-{
-	if (printer->text.length > 0) {
-		erase_progress(printer);
-		if (cmd_print(printer->text.data, printer->text.length) != 0)
-			printer->failed = true;
-	}
-	printer->text.length = 0;
-	return !printer->failed;
-}
+/* --- collecting ----------------------------------------------------------- */
 
 static void print_line(struct buffer *text, const struct listed *listed)
 {
@@ -51,7 +50,7 @@ static void print_line(struct buffer *text, const struct listed *listed)
 	if (listed->holders > 1)
 		buffer_print(&line, ", and %" PRId64 " more",
 			     listed->holders - 1);
-	output_visible(text, line.data, line.length, output_utf8());
+	cmd_add_line(text, &line, STDOUT_FILENO);
 	buffer_append(text, "\n", 1);
 	buffer_release(&line);
 }
@@ -59,12 +58,29 @@ static void print_line(struct buffer *text, const struct listed *listed)
 static bool on_found(void *context, const struct listed *listed)
 {
 	struct printer *printer = context;
+	struct buffer text = {0};
+	struct found *found;
 
-	if (printer->settings->format == FORMAT_JSON)
-		json_listed(&printer->text, listed);
-	else
-		print_line(&printer->text, listed);
-	return printer->text.length < PENDING_MOST || flush(printer);
+	if (printer->count == printer->room) {
+		printer->room = printer->room > 0 ? 2 * printer->room : 64;
+		printer->found =
+			heap_grow(printer->found,
+				  printer->room * sizeof(*printer->found));
+	}
+	buffer_append(&text, listed->key.data, listed->key.length);
+	if (printer->settings->format == FORMAT_JSON) {
+		json_listed(&text, listed);
+	} else {
+		struct buffer line = {0};
+
+		print_line(&line, listed);
+		buffer_append(&text, line.data, line.length);
+		buffer_release(&line);
+	}
+	found = &printer->found[printer->count++];
+	*found = (struct found){heap_grow(text.data, text.length + 1),
+				listed->key.length, text.length};
+	return true;
 }
 
 static void on_progress(void *context, uint64_t looked_at, uint64_t locks)
@@ -73,7 +89,7 @@ static void on_progress(void *context, uint64_t looked_at, uint64_t locks)
 	char text[128];
 	int length;
 
-	if (!flush(printer) || clock_ms() < printer->next)
+	if (clock_ms() < printer->next)
 		return;
 	printer->next = clock_ms() + PROGRESS_EVERY;
 	printer->progress = true;
@@ -89,6 +105,48 @@ static bool shows_progress(const struct settings *settings)
 	return !settings->quiet && !settings->verbose && isatty(STDERR_FILENO);
 }
 
+/* --- printing ------------------------------------------------------------- */
+
+/* Byte by byte, as `sort` does in the C locale. */
+static int by_key(const void *a, const void *b)
+{
+	const struct found *one = a, *other = b;
+	size_t shorter = one->key_length < other->key_length
+				 ? one->key_length
+				 : other->key_length;
+	int order = memcmp(one->text, other->text, shorter);
+
+	if (order != 0)
+		return order;
+	return one->key_length < other->key_length
+		       ? -1
+		       : one->key_length > other->key_length;
+}
+
+/* Writes all lines, and forgets them. -1 if they cannot be written. */
+static int print_found(struct printer *printer)
+{
+	struct buffer text = {0};
+	int result = 0;
+
+	erase_progress(printer);
+	if (printer->count > 1)
+		qsort(printer->found, printer->count, sizeof(*printer->found),
+		      by_key);
+	for (size_t n = 0; n < printer->count; n++) {
+		const struct found *found = &printer->found[n];
+
+		buffer_append(&text, found->text + found->key_length,
+			      found->length - found->key_length);
+		free(found->text);
+	}
+	if (text.length > 0 && cmd_print(text.data, text.length) != 0)
+		result = -1;
+	free(printer->found);
+	buffer_release(&text);
+	return result;
+}
+
 int cmd_list(struct settings *settings)
 {
 	struct printer printer = {.settings = settings};
@@ -96,6 +154,7 @@ int cmd_list(struct settings *settings)
 	struct quorum quorum;
 	struct error error;
 	int status = cmd_open_quorum(&quorum, settings);
+	int printed;
 
 	if (status != 0)
 		return status;
@@ -103,13 +162,11 @@ int cmd_list(struct settings *settings)
 		lister.progress = on_progress;
 	if (lock_list(&quorum, settings->key, &lister, &error) < 0)
 		status = error.code;
-	flush(&printer);
-	erase_progress(&printer);
+	printed = print_found(&printer);
 	if (status != 0)
 		log_error("%s", error.text);
-	else if (printer.failed)
+	else if (printed < 0)
 		status = EXIT_SYSTEM;
-	buffer_release(&printer.text);
 	quorum_release(&quorum);
 	return status;
 }

@@ -8,11 +8,11 @@
 #include "duration.h"
 #include "lock_inspect.h"
 
-#define COLUMNS 5
+#define CELLS 5
 
 /* A line of a table: its cells are made visible, and aligned to the widest. */
 struct row {
-	struct buffer cell[COLUMNS];
+	struct buffer cell[CELLS];
 };
 
 typedef void make_row(struct row *row, const struct view *view, size_t n);
@@ -154,7 +154,7 @@ static void make_visible(struct row *row, const struct view *view, size_t n,
 
 	*row = (struct row){0};
 	make(&raw, view, n);
-	for (size_t c = 0; c < COLUMNS; c++) {
+	for (size_t c = 0; c < CELLS; c++) {
 		output_visible(&row->cell[c], raw.cell[c].data,
 			       raw.cell[c].length, output_utf8());
 		buffer_release(&raw.cell[c]);
@@ -163,35 +163,41 @@ static void make_visible(struct row *row, const struct view *view, size_t n,
 
 static void release(struct row *row)
 {
-	for (size_t c = 0; c < COLUMNS; c++)
+	for (size_t c = 0; c < CELLS; c++)
 		buffer_release(&row->cell[c]);
 }
 
-/* In characters. */
 static size_t width_of(const struct buffer *text)
 {
-	size_t width = 0;
-
-	for (size_t i = 0; i < text->length; i++)
-		width += (text->data[i] & 0xc0) != 0x80;
-	return width;
+	return output_width(text->data, text->length);
 }
 
+/* On a terminal that is too narrow, a cell that does not fit begins a new line,
+ * under the second cell. columns: 0 if it is no terminal. */
 static void print_row(struct buffer *text, const struct row *row,
-		      const size_t width[COLUMNS])
+		      const size_t width[CELLS], size_t columns)
 {
+	size_t indent = width[0] + 4, at = 0;
 	size_t owed = 2; /* blanks before the next cell that has a text */
 
-	for (size_t c = 0; c < COLUMNS; c++) {
-		if (width[c] == 0)
-			continue;
-		if (row->cell[c].length > 0) {
+	for (size_t c = 0; c < CELLS; c++) {
+		size_t own = width_of(&row->cell[c]);
+		bool broken = columns > 0 && c > 1 && at + owed + own > columns;
+
+		if (own > 0 && broken) {
+			buffer_append(text, "\n", 1);
+			owed = indent;
+			at = 0;
+		}
+		if (own > 0) {
 			buffer_print(text, "%*s", (int)owed, "");
-			buffer_append(text, row->cell[c].data,
-				      row->cell[c].length);
+			output_wrap(text, row->cell[c].data,
+				    row->cell[c].length, columns, indent);
+			at += owed + own;
 			owed = 0;
 		}
-		owed += width[c] - width_of(&row->cell[c]) + 2;
+		if (width[c] > 0)
+			owed += (broken ? own : width[c]) - own + 2;
 	}
 	buffer_append(text, "\n", 1);
 }
@@ -199,19 +205,20 @@ static void print_row(struct buffer *text, const struct row *row,
 static void print_table(struct buffer *text, const struct view *view,
 			size_t count, make_row *make)
 {
-	size_t width[COLUMNS] = {0};
+	size_t columns = output_columns(STDOUT_FILENO, 80);
+	size_t width[CELLS] = {0};
 	struct row row;
 
 	for (size_t n = 0; n < count; n++) {
 		make_visible(&row, view, n, make);
-		for (size_t c = 0; c < COLUMNS; c++)
+		for (size_t c = 0; c < CELLS; c++)
 			if (width_of(&row.cell[c]) > width[c])
 				width[c] = width_of(&row.cell[c]);
 		release(&row);
 	}
 	for (size_t n = 0; n < count; n++) {
 		make_visible(&row, view, n, make);
-		print_row(text, &row, width);
+		print_row(text, &row, width, columns);
 		release(&row);
 	}
 }
@@ -283,7 +290,7 @@ static void print_people(struct buffer *text, const struct view *view,
 	struct buffer line = {0};
 
 	print_state(&line, view, state);
-	output_visible(text, line.data, line.length, output_utf8());
+	cmd_add_line(text, &line, STDOUT_FILENO);
 	buffer_append(text, "\n", 1);
 	buffer_release(&line);
 	print_table(text, view, view->holders.count + view->waiters.count,

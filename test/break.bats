@@ -325,3 +325,13 @@ answered() {
 	wait_until 'grep -q "end: 0" $TMP/session.out'
 	key_free 0 1 2
 }
+
+@test "on a narrow terminal what break tells is broken between words" {
+	local line
+	only 0
+	hold_exclusive 0 token web3 812 '/usr/local/bin/backup.sh --all --to backup.example.com:/srv/data nightly' 4
+	at_columns 60 break -y "$KEY"
+	((${#lines[@]} > 1))
+	for line in "${lines[@]}"; do ((${#line} <= 60)); done
+	[[ ${lines[1]} == '    '[!\ ]* && $(tr -s ' \n' ' ' <<<"$output") == *"--to backup.example.com:/srv/data nightly"* ]]
+}

@@ -3,6 +3,8 @@
 # shellcheck disable=SC2016,SC2154 # text for inner shells; helpers set them
 
 load helper
+load cli
+load inspect
 
 # where the server is from
 BY_LINE='settings: server from the command line'
@@ -448,4 +450,10 @@ threading.Event().wait()
 	expect 64 '' "redlock: doctor: option '-n' is for other commands.*"
 	run sh -c 'timeout 20 "$REDLOCK" doctor >/dev/full'
 	[[ $status == 71 ]]
+}
+
+@test "on a narrow terminal doctor's lines are broken between words, and nothing is lost" {
+	servers_start 2
+	wraps doctor
+	[[ ${#lines[@]} -gt 8 && ${lines[1]} == '    '[!\ ]* ]]
 }

@@ -88,3 +88,32 @@ of() {
 }
 
 TIME='[0-9.]+(ms|s|m[0-9]+s)'
+
+# at_columns COUNT ARGUMENT...: what redlock shows on a terminal of that width, in $output and $lines.
+at_columns() {
+	local columns=$1
+	shift
+	in_terminal "wide$columns" "stty cols $columns; $(printf '%q ' "$REDLOCK" "$@") 2>/dev/null"
+	finish "wide$columns"
+	output=$(tr -d '\r' <"$TMP/wide$columns.out" | sed 's/^.*\x1b\[K//')
+	mapfile -t lines <<<"$output"
+	rm "$TMP/wide$columns.keys"
+}
+
+# wraps ARGUMENT...: on terminals of 60 and 80 columns no line is wider, the lines that a line goes on in are
+# indented, and not a word is lost. Elsewhere nothing is broken or cut.
+wraps() {
+	local columns line plain
+	redlock "$@"
+	plain=$(sed 's/[0-9][0-9]*/N/g' <<<"$output" | tr -s ' \n' ' ')
+	for columns in 60 80; do
+		at_columns "$columns" "$@"
+		for line in "${lines[@]}"; do
+			((${#line} <= columns)) || { echo "$columns columns, ${#line}: $line" && false; } || return
+		done
+		[[ $(sed 's/[0-9][0-9]*/N/g' <<<"$output" | tr -s ' \n' ' ') == "$plain" ]] || {
+			printf '%s\n---\n%s\n' "$plain" "$output"
+			false
+		} || return
+	done
+}

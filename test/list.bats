@@ -296,10 +296,38 @@ $(held b)"
 	run -1 grep 'looked at' "$TMP/quiet.out"
 }
 
+@test "locks are listed in the order of their KEYs, in either format" {
+	servers_start 1
+	local key
+	for key in b10 a/z b b:1 a B aa 'a b' b2; do hold_key "$key" 0; done
+	redlock list
+	[[ $status == 0 && $(sed 's/: exclusive, .*//' <<<"$output") == "$(LC_ALL=C sort <<-'KEYS'
+		b10
+		a/z
+		b
+		b:1
+		a
+		B
+		aa
+		a b
+		b2
+	KEYS
+	)" ]]
+	redlock list --format json
+	[[ $(of .key | tr -d '"') == "$(LC_ALL=C sort <<<"$(of .key | tr -d '"')")" ]]
+}
+
 @test "what can't be written is an error" {
 	servers_start 1
 	hold_key "$KEY" 0
 	local code=0
 	timeout 20 "$REDLOCK" list >/dev/full 2>"$TMP/err" || code=$?
 	[[ $code == 71 && $(<"$TMP/err") == "redlock: standard output: No space left on device" ]]
+}
+
+@test "on a narrow terminal list is broken between words, and nothing is lost" {
+	servers_start 1
+	hold_exclusive 0 token web3 812 '/usr/local/bin/backup.sh --all --to backup.example.com:/srv/data nightly' 4
+	wraps list
+	[[ ${lines[1]} == '    '[!\ ]* ]]
 }

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
 
 load helper
+load cli
 load inspect
 
 # server I VOTE: its line, in a set whose URLs are equally long.
@@ -628,4 +629,15 @@ everywhere() {
 	everywhere ''
 	rcli 0 PEXPIRE "$KEY" 14900
 	everywhere ', 1[0-9.]+s left'
+}
+
+@test "on a narrow terminal status is broken between cells and words, and nothing is lost" {
+	only 0 1 2
+	hold_exclusive 0 token web3 812 '/usr/local/bin/backup.sh --all --to backup.example.com:/srv/data nightly' 4
+	hold_exclusive 1 token web3 812 '/usr/local/bin/backup.sh --all --to backup.example.com:/srv/data nightly' 4
+	queue_up 0 waiter 3 'string 0' web4 77 'deploy.sh --fast --to production'
+	wraps status "$KEY"
+	at_columns 60 status "$KEY"
+	[[ ${lines[1]} =~ ^'  holder   web3 pid 812 (bob)  for 4h0'[0-9]'m, 9h5'[0-9]'m left'$ ]]
+	[[ ${lines[2]} == "           '/usr/local/bin/backup.sh --all --to"* ]]
 }
