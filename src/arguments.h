@@ -2,7 +2,8 @@
  * The command line.
  *
  * Options come before KEY for `run`, whose next argument is COMMAND, and
- * anywhere for the others. An option that a command does not use, one that is
+ * anywhere for the others. -h is help only as the last word: other programs
+ * take a host after it. An option that a command does not use, one that is
  * given twice, and a value that is not wholly understood are usage errors that
  * quote the argument.
  */

@@ -98,23 +98,106 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static int refuse_command(const char *name)
+/* What others call it. */
+static const char *find_synonym(const char *name)
+{
+	static const struct {
+		char word[13], means[27];
+	} synonyms[] = {
+		{"lock", "run, or acquire"},
+		{"exec", "run"},
+		{"execute", "run"},
+		{"hold", "run"},
+		{"start", "run"},
+		{"with", "run"},
+		{"try", "run -n, or acquire -n"},
+		{"trylock", "run -n, or acquire -n"},
+		{"get", "acquire, or status"},
+		{"set", "acquire"},
+		{"take", "acquire"},
+		{"grab", "acquire"},
+		{"obtain", "acquire"},
+		{"unlock", "release"},
+		{"free", "release"},
+		{"drop", "release"},
+		{"del", "release, or break"},
+		{"delete", "release, or break"},
+		{"rm", "release, or break"},
+		{"remove", "release, or break"},
+		{"renew", "extend"},
+		{"refresh", "extend"},
+		{"prolong", "extend"},
+		{"keepalive", "extend"},
+		{"touch", "extend"},
+		{"ls", "list"},
+		{"ps", "list"},
+		{"keys", "list"},
+		{"locks", "list"},
+		{"info", "status"},
+		{"show", "status"},
+		{"inspect", "status"},
+		{"query", "status"},
+		{"who", "status"},
+		{"kill", "break"},
+		{"steal", "break"},
+		{"force", "break"},
+		{"force-unlock", "break"},
+		{"watch", "wait, or status"},
+		{"ping", "doctor"},
+		{"test", "doctor"},
+		{"diagnose", "doctor"},
+		{"version", "--version"},
+		{"usage", "help"},
+		{"man", "help"},
+	};
+
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+		if (strcmp(name, synonyms[i].word) == 0)
+			return synonyms[i].means;
+	return NULL;
+}
+
+static const char *find_nearest(const char *name)
 {
 	const char *names[sizeof(commands) / sizeof(commands[0])];
-	const char *nearest;
-	char shown[URL_QUOTED];
 	size_t count = 0;
 
 	for (const struct command *each = commands; each->name; each++)
 		names[count++] = each->name;
 	names[count++] = "help";
-	nearest = suggest_nearest(name, names, count);
-	if (nearest != NULL)
+	return suggest_nearest(name, names, count);
+}
+
+/* argv[0] is no command. */
+static int refuse_command(char **argv)
+{
+	const char *name = argv[0], *meant = find_synonym(name);
+	char shown[URL_QUOTED];
+
+	url_quote_any(name, shown);
+	if (meant == NULL)
+		meant = find_nearest(name);
+	if (strcmp(name, "-h") == 0)
+		log_error("-h is help, and only as the last word: a server is "
+			  "named by -S, after the command: redlock run -S URL "
+			  "KEY COMMAND");
+	else if (name[0] == '-' && argv[1] == NULL)
+		log_error("option '%s' is for a command: see redlock help; "
+			  "the version is redlock --version",
+			  shown);
+	else if (name[0] == '-')
+		log_error("option '%s' stands before the command: options come "
+			  "after it, as in redlock run -n KEY COMMAND",
+			  shown);
+	else if (meant != NULL)
 		log_error("unknown command '%s': did you mean %s?", name,
-			  nearest);
+			  meant);
+	else if (argv[1] != NULL)
+		log_error("unknown command '%s': did you mean redlock run %s "
+			  "...? See redlock help",
+			  shown, shown);
 	else
-		log_error("unknown command '%s': see redlock help",
-			  url_quote_any(name, shown));
+		log_error("unknown command '%s': see redlock help", shown);
 	return EXIT_USAGE;
 }
 
@@ -127,7 +210,7 @@ static int help(char **argv)
 		return print_help();
 	command = find_command(argv[0]);
 	if (command == NULL)
-		return refuse_command(argv[0]);
+		return refuse_command((char *[]){argv[0], NULL});
 	if (argv[1] == NULL)
 		return print_command_help(command, false);
 	log_error("help: one argument too many: '%s'",
@@ -227,11 +310,11 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		return print_version();
-	if (strcmp(argv[1], "help") == 0)
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
 		return help(argv + 2);
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+	if (strcmp(argv[1], "-h") == 0 && argc == 2)
 		return print_help();
 	command = find_command(argv[1]);
 	return command != NULL ? run_command(command, argv + 2)
-			       : refuse_command(argv[1]);
+			       : refuse_command(argv + 1);
 }

@@ -224,8 +224,23 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		Run run
 	ROWS
 	refuses 64 'rnu' help rnu
-	refuses 64 'frobnicate' frobnicate key
+	refuses 64 'frobnicate' frobnicate
 	[[ $(<"$TMP/refused.err") != *mean* ]]
+	refuses 64 "'deploy': did you mean redlock run deploy " deploy ./job
+	while read -ra words; do
+		refuses 64 "'${words[0]}': did you mean ${words[*]:1}\?" "${words[0]}" key
+	done <<-'ROWS'
+		lock run, or acquire
+		unlock release
+		ls list
+		get acquire, or status
+		kill break
+		version --version
+		exec run
+		rm release, or break
+		renew extend
+		ping doctor
+	ROWS
 	for row in '' ' ' x; do refuses 64 "'$(literal "$row")'" "$row" key; done
 	refuses 64 '[Cc][Oo][Mm][Mm][Aa][Nn][Dd]'
 	no_row_failed
@@ -254,6 +269,28 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	done
 	refuses 64 '--frob' --frob
 	refuses 64 '-Z' -Z
+	no_row_failed
+}
+
+@test "-h is help only as the last word, and -S is named" {
+	local command
+	for command in run acquire release extend status list wait break doctor; do
+		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -h lock1 key true
+		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -hlock1 key true
+		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -qh lock1
+		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -h ''
+	done
+	refuses 64 '-h is help, and only as the last word: .* -S' -h lock1 run key true
+	redlock run -n -h
+	[[ $status == 0 && $output == usage:* ]]
+	no_row_failed
+}
+
+@test "options before the command are told where they belong" {
+	refuses 64 "option '-n' stands before the command: .* redlock run -n" -n run key true
+	refuses 64 "option '--server' stands before the command" --server "$NOWHERE" run key true
+	refuses 64 'stands before the command' -Sredis://:hunter2@a run key true
+	refuses 64 "option '-v' is for a command: .* --version" -v
 	no_row_failed
 }
 
