@@ -2,15 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "deadline.h"
 #include "heap.h"
 #include "output.h"
 
 #define PASSWORD_LONGEST 4096
+#define PIPE_PATIENCE 10000 /* ms; said in why_unread */
 
 /* --- password files ------------------------------------------------------ */
 
@@ -25,9 +28,39 @@ static const char *why_unfit(const struct stat *found, ssize_t size,
 	return strcspn(text, "\r\n") == 0 ? "its first line is empty" : NULL;
 }
 
+/* What is there, up to the end of the first line. A pipe's other end may take
+ * its time. -1 with errno; ETIME: nothing came. */
+static ssize_t read_line(int fd, mode_t mode, char text[PASSWORD_LONGEST + 1])
+{
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+	struct deadline until = deadline_in(PIPE_PATIENCE);
+	ssize_t length = 0, got;
+
+	do {
+		if (!S_ISREG(mode) && deadline_poll(&polled, 1, until) == 0) {
+			errno = ETIME;
+			return -1;
+		}
+		got = read(fd, text + length,
+			   PASSWORD_LONGEST - (size_t)length);
+		if (got < 0 && errno != EAGAIN && errno != EINTR)
+			return -1;
+		length += got > 0 ? got : 0;
+		text[length] = '\0';
+	} while (got != 0 && length < PASSWORD_LONGEST && !S_ISREG(mode) &&
+		 strpbrk(text, "\r\n") == NULL);
+	return length;
+}
+
+static const char *why_unread(int cause)
+{
+	return cause == ETIME ? "nothing was written into it for 10s"
+			      : strerror(cause);
+}
+
 char *logins_read_file(const char *path, struct error *error)
 {
-	char text[PASSWORD_LONGEST + 1];
+	char text[PASSWORD_LONGEST + 1] = "";
 	char *password = NULL;
 	const char *wrong;
 	struct stat found;
@@ -35,9 +68,8 @@ char *logins_read_file(const char *path, struct error *error)
 	ssize_t size = -1;
 
 	if (fd >= 0 && fstat(fd, &found) == 0)
-		size = read(fd, text, sizeof(text) - 1);
-	text[size > 0 ? size : 0] = '\0';
-	wrong = size < 0 ? strerror(errno) : why_unfit(&found, size, text);
+		size = read_line(fd, found.st_mode, text);
+	wrong = size < 0 ? why_unread(errno) : why_unfit(&found, size, text);
 	text[strcspn(text, "\r\n")] = '\0';
 	if (wrong == NULL)
 		password = heap_copy(text);

@@ -43,8 +43,9 @@ void logins_spare(struct settings *settings, const char *where);
  * count. */
 bool logins_are_only_tls(const char *servers);
 
-/* The first line of a file, which others may read but not write; NULL with
- * *error (EXIT_CONFIG). The caller frees it. */
+/* The first line of a file, which others may read but not write, or of a pipe,
+ * into which it is written within 10 s; NULL with *error (EXIT_CONFIG). The
+ * caller frees it. */
 char *logins_read_file(const char *path, struct error *error);
 
 /* Gives each server the password that it is to be sent, if any. -1 with *error

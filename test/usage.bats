@@ -789,6 +789,28 @@ shows_no_secret() {
 	no_row_failed
 }
 
+@test "a password comes through a pipe, however slowly, and one that never comes is told" {
+	local part
+	mkfifo "$TMP/pipe"
+	servers_start 1
+	rcli 0 CONFIG SET requirepass hunter2
+	spawn slow env REDLOCK_PASSWORD_FILE="$TMP/pipe" "$REDLOCK" acquire -S "$(server_url 0)" key
+	exec 7>"$TMP/pipe"
+	for part in hun ter 2; do
+		printf %s "$part" >&7
+		sleep 0.1 # so that they come apart
+	done
+	exec 7>&-
+	finish slow
+	[[ $status == 0 ]]
+	spawn empty env REDLOCK_PASSWORD_FILE="$TMP/pipe" "$REDLOCK" acquire -S "$NOWHERE" key
+	: >"$TMP/pipe"
+	finish empty
+	expect 78 '' "redlock: REDLOCK_PASSWORD_FILE: $TMP/pipe: its first line is empty"
+	REDLOCK_PASSWORD_FILE=$TMP/pipe refuses 78 'pipe: nothing was written into it for 10s' acquire key
+	no_row_failed
+}
+
 @test "hostile bytes in arguments are made visible in the one line about them" {
 	local hostile=$'a\n\e[31m\x7f\xff\tz'
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' "$hostile"
