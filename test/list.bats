@@ -107,7 +107,7 @@ $(held d '1 of 3 permits')"
 	expect 0
 }
 
-@test "PATTERN is matched against KEY, whole, as Redis matches" {
+@test "PATTERN is matched against KEY, whole, as the shell matches" {
 	servers_start 1
 	local row words key
 	for key in job:1 job:2 job:10 'a*b' 'a\b' 'a[b]' axb 'job' '{job}' 'x{job}' ; do
@@ -127,6 +127,12 @@ $(held d '1 of 3 permits')"
 		job:?|"job:1""job:2"
 		job:[13]*|"job:1""job:10"
 		job:[^1]|"job:2"
+		job:[!1]|"job:2"
+		[!j{x]*|"a*b""a[b]""a\\b""axb"
+		job:[[:digit:]]|"job:1""job:2"
+		job:[1-9][!1-9]|"job:10"
+		job:[2-1]|
+		a[]\\*]b|"a*b""a\\b"
 		job:[0-1]|"job:1"
 		job|"job"
 		*job*|"job""job:1""job:10""job:2""x{job}""{job}"

@@ -49,7 +49,7 @@ unit() {
 	unit progress
 }
 
-@test "patterns match as Redis matches them" {
+@test "patterns match as the shell's, as fnmatch(3) matches them" {
 	unit glob
 }
 
