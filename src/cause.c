@@ -8,7 +8,6 @@
 #define PLACE "@user_script:"
 #define TRAILER " script: "
 #define REPEATED ", with args beginning with:"
-#define OUR_REFUSAL "PERMITS " /* acquire.lua */
 
 /* What it is worth, and how people are told. */
 struct meaning {
@@ -65,6 +64,9 @@ static const struct meaning meanings[] = {
 			  "see redlock doctor, and ACL SETUSER there"},
 	[CAUSE_KIND] = {EXIT_MISUSED, false, true, "",
 			"use the same of -x, -s, -r and -P everywhere"},
+	[CAUSE_DATA] = {EXIT_MISUSED, false, true, "", "choose another KEY"},
+	[CAUSE_KEPT] = {EXIT_MISUSED, false, true, "",
+			"it stays as it is; --foreign deletes it"},
 	[CAUSE_TYPE] = {EXIT_MISUSED, false, false,
 			"KEY, or the record beside it, is not a lock "
 			"(WRONGTYPE)",
@@ -203,6 +205,16 @@ static const struct {
 	 CAUSE_DATABASE_OF_CLUSTER},
 };
 
+/* How those of our scripts begin. What follows is for people. */
+static const struct {
+	const char *start;
+	enum cause cause;
+} ours[] = {
+	{"PERMITS ", CAUSE_KIND}, /* acquire.lua */
+	{"NOLOCK ", CAUSE_DATA},  /* acquire.lua */
+	{"NOBREAK ", CAUSE_KEPT}, /* break.lua */
+};
+
 static bool starts_with(const char *text, const char *start)
 {
 	return strncmp(text, start, strlen(start)) == 0;
@@ -260,10 +272,12 @@ struct refusal cause_of(const char *failure)
 {
 	const char *text = unwrap(failure);
 
-	if (starts_with(text, OUR_REFUSAL)) {
-		text += strlen(OUR_REFUSAL);
-		return (struct refusal){CAUSE_KIND, text, measure(text)};
-	}
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (starts_with(text, ours[i].start)) {
+			text += strlen(ours[i].start);
+			return (struct refusal){ours[i].cause, text,
+						measure(text)};
+		}
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
 		if (starts_with(text, starts[i].start))
 			return (struct refusal){starts[i].cause, text,

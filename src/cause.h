@@ -38,6 +38,8 @@ enum cause {
 	CAUSE_LOGIN,
 	CAUSE_RIGHTS,
 	CAUSE_KIND, /* KEY is held as another kind of lock; our scripts' words */
+	CAUSE_DATA, /* KEY is not a lock; our scripts' words */
+	CAUSE_KEPT, /* the same, of what is to be broken */
 	CAUSE_TYPE,
 	CAUSE_DATABASE,
 	CAUSE_DATABASE_OF_CLUSTER,

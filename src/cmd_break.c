@@ -61,21 +61,22 @@ static bool prompt(const struct view *view, const struct seen *holder)
 }
 
 /* 0 with the mark of the holder that may lose KEY, or an exit status. */
-static int confirm(struct view *view, char mark[MARK_SIZE])
+static int confirm(struct view *view, bool foreign, char mark[MARK_SIZE])
 {
 	const struct seen *holder;
 	struct error error;
+	bool misused;
 
 	if (lock_inspect(view, &error) < 0) {
 		log_error("%s: %s", view->lock.key.data, error.text);
 		return error.code;
 	}
 	holder = main_holder(view);
-	if (view_count(view, STANDING_HELD) == 0) {
-		bool misused = view_count(view, STANDING_MISUSED) > 0;
-
+	misused = view_count(view, STANDING_MISUSED) > 0;
+	if (view_count(view, STANDING_HELD) == 0 && !(misused && foreign)) {
 		log_error("%s: %s", view->lock.key.data,
-			  misused ? "it is no lock: it stays as it is"
+			  misused ? "it is not a lock: it stays as it is; "
+				    "--foreign deletes it"
 				  : "not held");
 		return misused ? EXIT_MISUSED : EXIT_NOT_HELD;
 	}
@@ -120,11 +121,12 @@ static int print_evicted(const struct view *view)
 	return result;
 }
 
-static int break_lock(struct view *view, const char *mark, bool quiet)
+static int break_lock(struct view *view, const char *mark,
+		      const struct settings *settings)
 {
 	struct error error;
-	bool answered = lock_break(view, mark, &error) == 0;
-	int printed = quiet ? 0 : print_evicted(view);
+	bool answered = lock_break(view, mark, settings->foreign, &error) == 0;
+	int printed = settings->quiet ? 0 : print_evicted(view);
 
 	if (!answered) {
 		log_error("%s: %s", view->lock.key.data, error.text);
@@ -157,9 +159,9 @@ int cmd_break(struct settings *settings)
 		return status;
 	view_init(&view, &session.quorum, settings->key);
 	if (!settings->yes)
-		status = confirm(&view, mark);
+		status = confirm(&view, settings->foreign, mark);
 	if (status == 0)
-		status = break_lock(&view, mark, settings->quiet);
+		status = break_lock(&view, mark, settings);
 	view_release(&view);
 	cmd_close(&session);
 	return status;

@@ -66,7 +66,7 @@ struct settings {
 	const char *shell_command; /* -c */
 	int status_fd;             /* -1: none */
 	enum format format;
-	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help, yes;
+	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help, yes, foreign;
 	bool help_all; /* --help=all */
 	struct error error; /* a server that could not be added */
 	const char *key, *token;

@@ -137,7 +137,8 @@ int lock_is_held(struct view *view, const char *token, struct error *error)
 	return whole;
 }
 
-int lock_break(struct view *view, const char *mark, struct error *error)
+int lock_break(struct view *view, const char *mark, bool foreign,
+	       struct error *error)
 {
 	struct lock *lock = &view->lock;
 
@@ -145,7 +146,7 @@ int lock_break(struct view *view, const char *mark, struct error *error)
 	token_make(lock->token); /* names this request */
 	ballot_open(lock);
 	for (size_t i = 0; i < lock->quorum->count; i++)
-		script_break(lock, i, mark);
+		script_break(lock, i, mark, foreign);
 	gather(view);
 	for (size_t i = 0; i < lock->quorum->count; i++)
 		if (view->standing[i] == STANDING_MISUSED)

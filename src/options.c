@@ -312,6 +312,8 @@ const struct option options[] = {
 	 "for programs: one JSON object a line", .command_only = true},
 	{'y', "yes", TAKES_NOTHING, "", BREAK, set_flag, FIELD(yes),
 	 "do not ask", .command_only = true},
+	{0, "foreign", TAKES_NOTHING, "", BREAK, set_flag, FIELD(foreign),
+	 "delete KEY even if it is not a lock", .command_only = true},
 	{'q', "quiet", TAKES_NOTHING, "", ALL, set_flag, FIELD(quiet),
 	 "only errors", .command_only = true},
 	{'v', "verbose", TAKES_NOTHING, "", ALL, set_flag, FIELD(verbose),

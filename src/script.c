@@ -9,7 +9,7 @@
 #define RECORD_SUFFIX "redlock"
 
 /* What a script is put together from, in this order. */
-#define PARTS_MAX 4
+#define PARTS_MAX 5
 
 struct script {
 	const char *parts[PARTS_MAX + 1];
@@ -172,8 +172,8 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 	};
 
 	lock->told[i].asked = clock_ms();
-	ask(lock, i, SCRIPT(common_lua, settle_lua, acquire_lua), true, more,
-	    sizeof(more) / sizeof(more[0]));
+	ask(lock, i, SCRIPT(common_lua, settle_lua, data_lua, acquire_lua),
+	    true, more, sizeof(more) / sizeof(more[0]));
 }
 
 void script_acquire(struct lock *lock, size_t i)
@@ -230,10 +230,11 @@ void script_inspect(struct lock *lock, size_t i, size_t holders, size_t waiters)
 	    2);
 }
 
-void script_break(struct lock *lock, size_t i, const char *mark)
+void script_break(struct lock *lock, size_t i, const char *mark, bool foreign)
 {
-	ask(lock, i, SCRIPT(common_lua, settle_lua, view_lua, break_lua), true,
-	    &mark, 1);
+	ask(lock, i,
+	    SCRIPT(common_lua, settle_lua, view_lua, data_lua, break_lua), true,
+	    (const char *[]){mark, foreign ? "1" : "0"}, 2);
 }
 
 void script_scan(struct lock *lock, size_t i, const char *cursor,

@@ -51,8 +51,10 @@ void script_release(struct lock *lock, size_t server, int64_t linger);
 void script_inspect(struct lock *lock, size_t server, size_t holders,
 		    size_t waiters);
 
-/* mark: of a holder that KEY is to be taken from, or "". */
-void script_break(struct lock *lock, size_t server, const char *mark);
+/* mark: of a holder that KEY is to be taken from, or "". foreign: even if it is
+ * not a lock. */
+void script_break(struct lock *lock, size_t server, const char *mark,
+		  bool foreign);
 
 /* The next records, from the cursor on. */
 void script_scan(struct lock *lock, size_t server, const char *cursor,

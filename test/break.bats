@@ -113,12 +113,35 @@ $KEY: evicted web1 pid 11 'read one', held for 2h0[0-9]m"
 	rcli 0 ZADD "$KEY-zset" 1 member
 	rcli 0 ZADD "$KEY-lasting" 1 member
 	rcli 0 HSET "$(record "$KEY-lasting")" permits 0
-	for key in list set stream zset lasting; do
+	rcli 0 HSET "$KEY-hash" name ann
+	rcli 0 SET "$KEY-string" text
+	rcli 0 HSET "$(record "$KEY-string")" fence 1
+	for key in list set stream zset lasting hash string; do
 		redlock break -y "$KEY-$key"
-		expect 65 '' "redlock: $KEY-$key: $(server_url 0): .*WRONGTYPE.*"
+		expect 65 '' "redlock: $KEY-$key: $(server_url 0): KEY is a [a-z ]*, which is not a lock: it stays as it is; --foreign deletes it"
 		[[ $(rcli 0 EXISTS "$KEY-$key") == 1 ]]
 	done
 	[[ $(rcli 0 ZCARD "$KEY-lasting") == 1 ]]
+	for key in list set stream zset lasting hash string; do
+		redlock break -y --foreign "$KEY-$key"
+		expect 0 "$KEY-$key: evicted another program"
+		[[ $(rcli 0 EXISTS "$KEY-$key") == 0 ]]
+	done
+}
+
+@test "what has an expiry is a lock, whoever made it" {
+	local key
+	only 0
+	rcli 0 SET "$KEY-string" token PX 36000000
+	rcli 0 HSET "$KEY-hash" name 1
+	rcli 0 ZADD "$KEY-zset" 1 member
+	rcli 0 PEXPIRE "$KEY-hash" 36000000
+	rcli 0 PEXPIRE "$KEY-zset" 36000000
+	for key in string hash zset; do
+		redlock break -y "$KEY-$key"
+		expect 0 "$KEY-$key: evicted another program"
+		[[ $(rcli 0 EXISTS "$KEY-$key") == 0 ]]
+	done
 }
 
 @test "a record that is something else does not save a lock" {

@@ -66,8 +66,8 @@ contend() {
 		"$TMP/sampler.out"
 }
 
-@test "values of every type that others put there are held by another program, and left alone" {
-	local type before
+@test "values of every type that others put there are left alone, and only a string is waited for" {
+	local type before status line
 	rcli 0 SET "$KEY-string" another-program
 	rcli 0 RPUSH "$KEY-list" a b
 	rcli 0 SADD "$KEY-set" a b
@@ -76,10 +76,16 @@ contend() {
 	rcli 0 XADD "$KEY-stream" 1-1 a b
 	for type in string list set zset hash stream; do
 		before=$(rcli 0 --no-raw DUMP "$KEY-$type")
+		status=65 line="redlock: $KEY-$type: $(server_url 0): KEY is a $type, which is not a lock: choose another KEY"
+		case $type in
+		string) status=75 line="redlock: $KEY-$type: held by another program, with no expiry" ;;
+		hash) line=${line/a hash/a hash without an expiry} ;;
+		zset) line=${line/a zset/a sorted set without an expiry} ;;
+		esac
 		redlock acquire -S "$(server_url 0)" -n "$KEY-$type"
-		expect 75 '' "redlock: $KEY-$type: held by another program, with no expiry"
+		expect "$status" '' "$line"
 		redlock run -S "$(server_url 0)" -w 50ms "$KEY-$type" touch "$TMP/ran"
-		expect 75 '' "redlock: $KEY-$type: held by another program, with no expiry"
+		expect "$status" '' "$line"
 		[[ ! -e $TMP/ran ]]
 		redlock extend -S "$(server_url 0)" "$KEY-$type" 00112233445566778899aabbccddeeff
 		expect 1 '' "redlock: $KEY-$type: not held by this token.*"
@@ -91,15 +97,56 @@ contend() {
 }
 
 @test "values of every type on a majority keep five servers from granting, and are left alone" {
-	local type i make
+	local type i make status line
 	for type in "string SET $KEY-string x" "list RPUSH $KEY-list x" "hash HSET $KEY-hash x y"; do
 		read -r type make <<<"$type"
+		status=65 line="redlock: $KEY-$type: [^ ]*: KEY is a $type.*, which is not a lock: choose another KEY"
+		[[ $type != string ]] || status=75 line="redlock: $KEY-$type: held by another program, with no expiry"
 		# shellcheck disable=SC2086
 		for i in 0 2 4; do rcli "$i" $make; done
 		redlock acquire --quarantine 0 -n "$KEY-$type"
-		expect 75 '' "redlock: $KEY-$type: held by another program, with no expiry"
+		expect "$status" '' "$line"
 		for i in 0 2 4; do [[ $(rcli "$i" TYPE "$KEY-$type") == "$type" ]]; done
 		for i in 1 3; do wait_until "[[ \$(rcli $i EXISTS $KEY-$type) == 0 ]]"; done
+	done
+}
+
+@test "a KEY that is not a lock is 65 at once, whatever is asked of it, -n -E 0 too" {
+	local type option line
+	rcli 0 RPUSH "$KEY-list" a b
+	rcli 0 HSET "$KEY-hash" a b c d
+	for type in 'list' 'hash without an expiry'; do
+		line="redlock: $KEY-${type%% *}: $(server_url 0): KEY is a $type, which is not a lock: choose another KEY"
+		for option in -x -s '-P 3' -r; do
+			# shellcheck disable=SC2086 # words
+			redlock run -S "$(server_url 0)" $option "$KEY-${type%% *}" touch "$TMP/ran"
+			expect 65 '' "$line"
+			# shellcheck disable=SC2086 # words
+			redlock run -S "$(server_url 0)" $option -n -E 0 "$KEY-${type%% *}" touch "$TMP/ran"
+			expect 65 '' "$line"
+		done
+		redlock wait -S "$(server_url 0)" "$KEY-${type%% *}"
+		expect 65 '' "$line"
+		[[ ! -e $TMP/ran && ! $(rcli 0 ZRANGE "$(record "$KEY-${type%% *}"):queue" 0 -1) ]]
+	done
+}
+
+@test "data on a minority of the servers keeps nobody out, and stays" {
+	rcli 1 RPUSH "$KEY" a
+	redlock run --quarantine 0 "$KEY" true
+	expect 0
+	[[ $(rcli 1 LRANGE "$KEY" 0 -1) == a ]]
+}
+
+@test "a lock whose expiry was taken away is a lock, of every kind" {
+	local option
+	for option in -x -r -s '-P 3'; do
+		# shellcheck disable=SC2086 # words
+		redlock acquire -S "$(server_url 0)" $option "$KEY${option% *}"
+		expect 0 '[0-9a-f]{32}'
+		rcli 0 PERSIST "$KEY${option% *}"
+		redlock acquire -S "$(server_url 0)" -n "$KEY${option% *}"
+		expect 75 '' "redlock: $KEY${option% *}: held by .*"
 	done
 }
 

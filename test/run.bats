@@ -508,7 +508,7 @@ signal_state() {
 	rcli 0 DEL "$KEY"
 	rcli 0 RPUSH "$KEY" list
 	redlock run -n "$KEY" true
-	expect 75 '' "redlock: $KEY: held by another program, with no expiry"
+	expect 65 '' "redlock: $KEY: $(server_url 0): KEY is a list, which is not a lock: choose another KEY"
 	[[ $(rcli 0 LLEN "$KEY") == 1 ]]
 }
 

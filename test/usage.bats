@@ -345,6 +345,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 		run --format=json
 		run -y
 		acquire --yes
+		run --foreign
 		status -t5
 		status -n
 		status -y

@@ -51,6 +51,9 @@ local place = -1
 local others = call('exists', queue, waits) > 0
 if not others and has_room then
   return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl, in_use), age, last}
+elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= 'string' and not is_lock(in_use) then
+  leave_queue(own)
+  return refuse('NOLOCK', in_use)
 elseif wish.kept == 0 and (wait == '1' or others) then
   call('zadd', line, 'nx', now - waited, own)
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,

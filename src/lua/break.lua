@@ -1,6 +1,6 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
 -- A request that arrives twice evicts nobody twice: the token is drawn for this one.
--- ARGV: the mark of a holder that must still be one ('': whoever it is)
+-- ARGV: the mark of a holder that must still be one ('': whoever it is), 1: also what is not a lock
 -- returns {1 taken away, 0 nobody's, -1 others hold it by now; then as inspect does}
 if try('hget', record, 'broken') == token then
   return {1, 'none', -1, 0, 0, 0, {}, {}}
@@ -8,8 +8,10 @@ end
 drop_expired()
 local kind, permits = kind_of_key(), permits_of_key()
 local items, total = holders(0, 1000)
-if not total then
-  return redis.error_reply('WRONGTYPE KEY is no lock: it stays as it is')
+if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
+  return refuse('NOBREAK', kind)
+elseif not total then
+  items, total = {show_holder('', call('pttl', key), 1)}, 1
 end
 local expected, found = ARGV[3], ARGV[3] == '' or #items < total
 for _, item in ipairs(items) do

@@ -1,0 +1,22 @@
+-- Whether KEY is a lock, or the data of another program that happens to have its name.
+
+-- A lock ends by itself, or the record knows who holds it. Another program's lock may be a string
+-- that never ends: it is nobody's to enter, and not to be broken unasked.
+local function is_lock(kind)
+  if kind ~= 'string' and kind ~= 'hash' and kind ~= 'zset' then
+    return false
+  elseif call('pttl', key) >= 0 then
+    return true
+  end
+  local first = kind == 'string' and call('getrange', key, 0, 256)
+    or kind == 'hash' and call('hlen', key) == 1 and call('hkeys', key)[1]
+    or kind == 'zset' and call('zrange', key, 0, 0)[1]
+  return first and type(try('hget', record, 'holder:' .. first)) == 'string'
+end
+
+local function refuse(why, kind)
+  local name = kind == 'zset' and 'sorted set' or kind:sub(1, 20)
+  local lasts = kind == 'string' or kind == 'hash' or kind == 'zset'
+  return redis.error_reply(format('%s KEY is a %s%s, which is not a lock', why, name,
+    lasts and ' without an expiry' or ''))
+end
