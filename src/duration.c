@@ -5,18 +5,26 @@
 #include <string.h>
 #include <time.h>
 
+#define BARE_MAX 3600000 /* ms: who writes more may well mean milliseconds */
+
+/* In the order in which they may follow each other. */
 static const struct unit {
-	const char *name;
+	char name[4];
 	int64_t ms;
 } units[] = {
-	{"", 1000},   {"ms", 1},      {"s", 1000},
-	{"m", 60000}, {"h", 3600000}, {"d", 86400000},
+	{"d", 86400000}, {"h", 3600000}, {"min", 60000}, {"m", 60000},
+	{"sec", 1000},   {"s", 1000},    {"ms", 1},
 };
 
-static const struct unit *unit_find(const char *name)
+static const struct unit bare = {"", 1000};
+
+static const struct unit *unit_find(const char *name, size_t length)
 {
+	if (length == 0)
+		return &bare;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(units[i].name, name) == 0)
+		if (strlen(units[i].name) == length &&
+		    memcmp(units[i].name, name, length) == 0)
 			return &units[i];
 	return NULL;
 }
@@ -26,34 +34,59 @@ static int is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-int duration_parse(const char *text, int64_t *ms)
+/* One number and its unit, which is written last: what follows it, or NULL. */
+static const char *read_part(const char *text, const struct unit **unit,
+			     int64_t *ms)
 {
 	const char *end = text + strspn(text, "0123456789.");
-	const struct unit *unit = unit_find(end);
-	int64_t whole = 0, scale, fraction = 0;
+	size_t length = strcspn(end, "0123456789.");
+	int64_t whole = 0, fraction = 0, scale;
 	int digits = 0;
 
-	if (unit == NULL)
-		return -1;
+	*unit = unit_find(end, length);
+	if (*unit == NULL)
+		return NULL;
 	for (; is_digit(*text); text++, digits++) {
 		whole = whole * 10 + (*text - '0');
 		if (whole > DURATION_MAX)
-			return -1;
+			return NULL;
 	}
+	scale = (*unit)->ms;
 	if (*text == '.') {
-		scale = unit->ms;
+		/* 1.5h30m: of what is it half? */
+		if (end[length] != '\0')
+			return NULL;
 		for (text++; is_digit(*text); text++, digits++) {
 			fraction += scale * (*text - '0') / 10;
 			scale /= 10;
 		}
 	}
-	if (digits == 0 || text != end || whole > DURATION_MAX / unit->ms)
-		return -1;
-	whole = whole * unit->ms + fraction;
-	if (whole > DURATION_MAX)
-		return -1;
-	*ms = whole;
-	return 0;
+	if (digits == 0 || text != end || whole > DURATION_MAX / (*unit)->ms)
+		return NULL;
+	*ms = whole * (*unit)->ms + fraction;
+	return end + length;
+}
+
+enum duration duration_parse(const char *text, int64_t *ms)
+{
+	const struct unit *unit, *before = NULL;
+	int64_t sum = 0, part;
+
+	do {
+		text = read_part(text, &unit, &part);
+		if (text == NULL)
+			return DURATION_NONE;
+		if (before != NULL && (unit == &bare || before->ms <= unit->ms))
+			return DURATION_NONE;
+		before = unit;
+		sum += part;
+		if (sum > DURATION_MAX)
+			return DURATION_NONE;
+	} while (*text != '\0');
+	if (unit == &bare && sum > BARE_MAX)
+		return DURATION_UNCLEAR;
+	*ms = sum;
+	return DURATION_OK;
 }
 
 char *duration_format(char text[DURATION_TEXT], int64_t ms)

@@ -1,7 +1,8 @@
 /*
- * DURATION: a number with ms, s, m, h or d behind it, or a bare number of
- * seconds; fractions allowed, finer than a millisecond is cut. "500ms" "1.5".
- * And moments, for people.
+ * DURATION: a number with ms, s (or sec), m (or min), h or d after it; several
+ * of them, the larger unit first; or a bare number of seconds up to 3600. The
+ * last number may have a fraction; finer than a millisecond is cut. "500ms"
+ * "1.5" "1h30m". And moments, for people.
  */
 #ifndef DURATION_H
 #define DURATION_H
@@ -12,8 +13,14 @@
 #define DURATION_MAX (INT64_C(36500) * 86400000) /* a hundred years, in ms */
 #define DURATION_TEXT 32
 
-/* 0, or -1 where text is no DURATION of at most DURATION_MAX. */
-int duration_parse(const char *text, int64_t *ms);
+enum duration {
+	DURATION_OK,
+	DURATION_NONE,    /* it is none, or more than DURATION_MAX */
+	DURATION_UNCLEAR, /* a bare number beyond 3600: seconds, or ms? */
+};
+
+/* Sets *ms only if it is OK. */
+enum duration duration_parse(const char *text, int64_t *ms);
 
 /* For people: "250ms", "21s", "4m10s", "3h02m", "5d4h". Returns text. */
 char *duration_format(char text[DURATION_TEXT], int64_t ms);

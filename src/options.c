@@ -25,46 +25,56 @@
 #define WAITING (TAKING | WAIT)
 #define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK | DOCTOR)
 
-#define WANT_DURATION "a DURATION such as 500ms, 30s or 2m"
+#define WANT_DURATION "a DURATION such as 500ms, 30s or 1h30m"
 #define DAY INT64_C(86400000)
+
+/* wanted: what it is told if value is none, or not between these. */
+static const char *set_between(struct settings *settings, void *field,
+			       const char *value, int64_t least, int64_t most,
+			       const char *wanted)
+{
+	int64_t *ms = field;
+	char text[80];
+
+	switch (duration_parse(value, ms)) {
+	case DURATION_OK:
+		return *ms < least || *ms > most ? wanted : NULL;
+	case DURATION_UNCLEAR:
+		snprintf(text, sizeof(text), "clear: %.20sms or %.20ss?", value,
+			 value);
+		return config_keep(settings, text);
+	default:
+		return wanted;
+	}
+}
 
 static const char *set_duration(struct settings *settings, void *field,
 				char *value)
 {
-	(void)settings;
-	return duration_parse(value, field) < 0 ? WANT_DURATION : NULL;
+	return set_between(settings, field, value, 0, DURATION_MAX,
+			   WANT_DURATION);
 }
 
 static const char *set_positive(struct settings *settings, void *field,
 				char *value)
 {
-	const int64_t *ms = field;
-
-	if (set_duration(settings, field, value) != NULL || *ms <= 0)
-		return WANT_DURATION " (more than 0)";
-	return NULL;
+	return set_between(settings, field, value, 1, DURATION_MAX,
+			   WANT_DURATION " (more than 0)");
 }
 
-/* A longer lease would be renewed anyway, one that clocks eat up holds nothing.
- */
+/* A longer lease would be renewed anyway; one of which the drift of clocks
+ * leaves nothing holds nothing. */
 static const char *set_ttl(struct settings *settings, void *field, char *value)
 {
-	const int64_t *ms = field;
-
-	if (set_duration(settings, field, value) != NULL ||
-	    *ms <= lock_drift(*ms) || *ms > DAY)
-		return WANT_DURATION " (3ms to a day)";
-	return NULL;
+	return set_between(settings, field, value, lock_drift(1) + 1, DAY,
+			   WANT_DURATION " (3ms to a day)");
 }
 
 /* A typing error must not leave a lock behind for years. */
 static const char *set_hold(struct settings *settings, void *field, char *value)
 {
-	const int64_t *ms = field;
-
-	if (set_duration(settings, field, value) != NULL || *ms > DAY)
-		return WANT_DURATION " (a day at most)";
-	return NULL;
+	return set_between(settings, field, value, 0, DAY,
+			   WANT_DURATION " (a day at most)");
 }
 
 static const char *set_flag(struct settings *settings, void *field, char *value)

@@ -21,7 +21,7 @@ right() {
 	refuses 69 'nonexistent' "$@"
 }
 
-bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN inf 999999999d
+bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h 30m' 1h-30m 1..5 . '1,5' NaN inf 999999999d
 	9223372036854775808 18446744073709551617ms 99999999999999999999999999999999)
 
 @test "what is no DURATION is refused and quoted, for every option that takes one" {
@@ -42,6 +42,22 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 	no_row_failed
 }
 
+@test "a DURATION has several units, the larger first, and a bare number up to 3600" {
+	local value
+	for value in 1h30m 4m30s 10min 30sec 1m1.5s 3600 3600s 3601s 30000ms; do
+		right extend -t "$value" key token
+		right acquire --server-timeout "$value" -n key
+	done
+	for value in 3601 30000 7200.5; do
+		refuses 64 "-t '$value' is not clear: ${value}ms or ${value}s\\?$" run -t "$value" "${RUN_TAIL[@]}"
+		refuses 64 "--wait '$value' is not clear: ${value}ms or ${value}s\\?$" acquire --wait "$value" key
+		refuses 64 "--poll '$value' is not clear: ${value}ms or ${value}s\\?$" acquire --poll="$value" key
+		refuses 64 "--min-hold '$value' is not clear: ${value}ms or ${value}s\\?$" run --min-hold "$value" "${RUN_TAIL[@]}"
+		REDLOCK_WAIT=$value refuses 78 "REDLOCK_WAIT '$value' is not clear: ${value}ms or ${value}s\\?$" acquire key
+	done
+	no_row_failed
+}
+
 @test "a lease or a round of no time is refused" {
 	local value
 	for value in 0 0s 0.0 0.0009 .9ms; do
@@ -56,7 +72,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 1m30s 1..5 . '1,5' NaN
 
 @test "a lease of more than a day is refused, as it would be renewed anyway" {
 	local value
-	for value in 25h 86401 1.01d; do
+	for value in 25h 86401s 24h1s 1.01d; do
 		refuses 64 'day' run -t "$value" "${RUN_TAIL[@]}"
 		refuses 64 'day' acquire -t "$value" key
 		refuses 64 'day' extend -t "$value" key token

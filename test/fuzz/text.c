@@ -41,7 +41,8 @@ static void fuzz_duration(const char *text)
 	char formatted[DURATION_TEXT];
 	int64_t ms = -1;
 
-	if (duration_parse(text, &ms) == 0 && (ms < 0 || ms > DURATION_MAX))
+	if (duration_parse(text, &ms) == DURATION_OK &&
+	    (ms < 0 || ms > DURATION_MAX))
 		abort();
 	if (ms >= 0)
 		duration_format(formatted, ms);

@@ -27,14 +27,27 @@ static void test_good(void)
 		{"90s", 90000},
 		{"1.25s", 1250},
 		{"36500d", DURATION_MAX},
-		{"3153600000", DURATION_MAX},
+		{"3600", 3600000},
+		{"3600s", 3600000},
+		{"3601s", 3601000},
+		{"30000ms", 30000},
+		{"3153600000s", DURATION_MAX},
+		{"1h30m", 5400000},
+		{"4m30s", 270000},
+		{"10min", 600000},
+		{"30sec", 30000},
+		{"1min30sec", 90000},
+		{"1d2h3m4s5ms", 93784005},
+		{"1m1.5s", 61500},
+		{"0h0m", 0},
+		{"90m90s", 5490000},
 		{"3153600000000ms", DURATION_MAX},
 	};
 
 	for (size_t i = 0; i < COUNT(good); i++) {
 		int64_t ms = -7;
 
-		CHECK(duration_parse(good[i].text, &ms) == 0, "'%s'",
+		CHECK(duration_parse(good[i].text, &ms) == DURATION_OK, "'%s'",
 		      good[i].text);
 		CHECK(ms == good[i].ms, "'%s' is %lld ms, not %lld",
 		      good[i].text, (long long)ms, good[i].ms);
@@ -65,15 +78,26 @@ static void test_bad(void)
 		"inf",
 		"infinity",
 		"10m5",
-		"1m30s",
+		"1m5",
+		"30s1m",
+		"1s1s",
+		"1min1m",
+		"1.5h30m",
+		"1h 30m",
+		"1h-30m",
+		"1h30",
+		"h30m",
+		"1h.m",
+		"1hm",
+		"36500d1ms",
+		"1mins",
+		"30secs",
 		"1..5",
 		"1.2.3",
 		"5.5.s",
 		"1,5",
-		"1sec",
 		"1S",
 		"1M",
-		"1min",
 		"1w",
 		"1y",
 		"1us",
@@ -95,8 +119,8 @@ static void test_bad(void)
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		int64_t ms = -7;
 
-		CHECK(duration_parse(bad[i], &ms) == -1, "'%s' became %lld ms",
-		      bad[i], (long long)ms);
+		CHECK(duration_parse(bad[i], &ms) == DURATION_NONE,
+		      "'%s' became %lld ms", bad[i], (long long)ms);
 		CHECK(ms == -7, "'%s' is no DURATION, yet was stored as %lld",
 		      bad[i], (long long)ms);
 	}
@@ -126,10 +150,28 @@ static void test_format(void)
 	      text);
 }
 
+/* More seconds than a bare number may mean. */
+static void test_unclear(void)
+{
+	static const char *const unclear[] = {
+		"3601",  "3600.001",   "30000",     "86401",
+		"99999", "3153600000", "0000009000"};
+
+	for (size_t i = 0; i < COUNT(unclear); i++) {
+		int64_t ms = -7;
+
+		CHECK(duration_parse(unclear[i], &ms) == DURATION_UNCLEAR,
+		      "'%s' is taken for clear", unclear[i]);
+		CHECK(ms == -7, "'%s' was stored as %lld", unclear[i],
+		      (long long)ms);
+	}
+}
+
 int main(void)
 {
 	test_good();
 	test_bad();
+	test_unclear();
 	test_format();
 	return check_result();
 }
