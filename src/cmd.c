@@ -216,3 +216,18 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	taken.held = false;
 	return taken;
 }
+
+void cmd_print_failure(const struct settings *settings, int status)
+{
+	struct buffer text = {0};
+
+	if (settings->format != FORMAT_SHELL)
+		return;
+	if (status == 0)
+		buffer_print(&text, "exit 0\n");
+	else
+		buffer_print(&text, "(exit %d)\n", status);
+	/* if nobody reads it, there is no eval */
+	(void)output_write(STDOUT_FILENO, text.data, text.length);
+	buffer_release(&text);
+}

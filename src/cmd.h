@@ -53,4 +53,9 @@ int cmd_report(const struct session *session, enum lock_result result,
 /* Prints "KEY: text" of the error. */
 void cmd_complain(const struct session *session, const struct error *error);
 
+/* After a failure of what prints text for eval: text that makes eval fail, too.
+ * With status 0 (-E 0) it ends the shell, as a script is not to go on without
+ * the lock. */
+void cmd_print_failure(const struct settings *settings, int status);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "cmd.h"
 #include "command.h"
+#include "process.h"
 #include "signals.h"
 
 static void format_shell(struct buffer *text, const struct lock *lock)
@@ -69,25 +70,42 @@ static int give_back(struct session *session)
 	return error.code;
 }
 
+/* What is to be done under the lock: the script that called us, without the
+ * passwords of URLs in its command line. */
+static void make_label(struct buffer *label)
+{
+	if (!process_command_line(getppid(), label))
+		buffer_print(label, "acquire");
+	url_hide_logins(label->data);
+}
+
 int cmd_acquire(struct settings *settings)
 {
 	struct session session;
+	struct buffer label = {0};
 	struct taken taken;
 	int status = cmd_open(&session, settings);
 
-	if (status != 0)
+	if (status == 0)
+		status = cmd_heed_signals(&session);
+	if (status != 0) {
+		cmd_print_failure(settings, status);
 		return status;
-	status = cmd_heed_signals(&session);
-	if (status != 0)
-		return status;
+	}
 	session.lock.by_hand = true;
 	/* the shell that waits for the token is the holder */
-	taken = cmd_take(&session, getppid(), "acquire");
+	make_label(&label);
+	taken = cmd_take(&session, getppid(), label.data);
+	buffer_release(&label);
 	status = taken.status;
 	if (taken.held)
 		status = print(&session) == 0 ? EXIT_DONE : give_back(&session);
 	cmd_close(&session);
-	if (taken.signal != 0)
+	if (taken.signal != 0) {
+		cmd_print_failure(settings, 128 + taken.signal);
 		signals_die(taken.signal);
+	}
+	if (!taken.held)
+		cmd_print_failure(settings, status);
 	return status;
 }

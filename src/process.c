@@ -9,19 +9,38 @@
 #include <unistd.h>
 
 #define TEXT 512
+#define COMMAND_LINE 4096
 
-/* The beginning of a file below /proc. False if there is none. */
-static bool read_text(const char *path, char text[TEXT])
+/* The beginning of a file below /proc. Its length, 0 if there is none. */
+static size_t read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size;
+	ssize_t length;
 
 	if (fd < 0)
-		return false;
-	size = read(fd, text, TEXT - 1);
+		return 0;
+	length = read(fd, text, size - 1);
 	close(fd);
-	text[size > 0 ? size : 0] = '\0';
-	return size > 0;
+	if (length < 0)
+		length = 0;
+	text[length] = '\0';
+	return (size_t)length;
+}
+
+bool process_command_line(pid_t pid, struct buffer *text)
+{
+	char path[40], line[COMMAND_LINE];
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
+	length = read_text(path, line, sizeof(line));
+	while (length > 0 && line[length - 1] == '\0')
+		length--;
+	for (size_t i = 0; i < length; i++)
+		if (line[i] == '\0')
+			line[i] = ' ';
+	buffer_append(text, line, length);
+	return length > 0;
 }
 
 /* "PID (NAME) STATE ..."; a NAME may hold anything, also ") ". */
@@ -31,7 +50,7 @@ char process_state(pid_t pid)
 	const char *end;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	if (!read_text(path, text))
+	if (read_text(path, text, sizeof(text)) == 0)
 		return 0;
 	end = strrchr(text, ')');
 	return end != NULL && end[1] == ' ' ? end[2] : '\0';
@@ -43,7 +62,7 @@ static bool thread_sends(const char *path, long number)
 	char text[TEXT], *at = text;
 	long call, argument[3];
 
-	if (!read_text(path, text))
+	if (read_text(path, text, sizeof(text)) == 0)
 		return false;
 	call = strtol(at, &at, 10);
 	for (int i = 0; i < 3; i++)

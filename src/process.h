@@ -8,6 +8,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "output.h"
+
+/* Its arguments with blanks between them, the first few KiB. False if there are
+ * none. */
+bool process_command_line(pid_t pid, struct buffer *text);
+
 /* R, S, T and so on, as proc(5) has them; 0: not known. */
 char process_state(pid_t pid);
 

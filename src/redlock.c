@@ -255,6 +255,17 @@ static void tell_files(const struct settings *settings)
 	}
 }
 
+/* Also if the mistake stands before it. */
+static bool wants_shell(char **argv)
+{
+	for (; *argv != NULL; argv++)
+		if (strcmp(*argv, "--format=shell") == 0 ||
+		    (strcmp(*argv, "--format") == 0 && argv[1] != NULL &&
+		     strcmp(argv[1], "shell") == 0))
+			return true;
+	return false;
+}
+
 static int run_command(const struct command *command, char **argv)
 {
 	struct settings settings;
@@ -267,6 +278,9 @@ static int run_command(const struct command *command, char **argv)
 				config_finish(&settings, &error) < 0))) {
 		log_error("%s", error.text);
 		status = error.code;
+		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
+			settings.format = FORMAT_SHELL;
+		cmd_print_failure(&settings, status);
 	} else if (settings.help) {
 		status = print_command_help(command, settings.help_all);
 	} else {

@@ -75,6 +75,30 @@ setup() {
 	[[ ! -e x ]]
 }
 
+@test "an eval of --format shell that has no lock fails, and a script ends there, in every shell" {
+	local shell code script
+	hold
+	local -A options=([75]=-n [0]='-n -E 0' [64]=--no-such-option [69]="-S unix://$TMP/none" [78]="--config $TMP/none")
+	for shell in bash dash ksh mksh; do
+		for code in "${!options[@]}"; do
+			for script in 'set -e; eval "$($1)"; echo went on' 'eval "$($1)" || exit; echo on'; do
+				run timeout -k 1 20 "$shell" -c "$script" - \
+					"$REDLOCK acquire ${options[$code]} --format shell $KEY"
+				[[ $status == "$code" && $output != *on ]]
+			done
+		done
+	done
+}
+
+@test "a waiter for --format shell that a signal ends makes eval fail" {
+	hold
+	spawn waiter bash -c 'eval "$("$1" acquire -v --format shell "$2")"; exit' - "$REDLOCK" "$KEY"
+	wait_until 'is_waiting waiter'
+	pkill -TERM -P "${spawned[waiter]}" -x redlock
+	finish waiter
+	[[ $status == 143 ]]
+}
+
 @test "--format json is one line with one object, whatever is in KEY" {
 	local key
 	for key in "$KEY" $'a"b\\c\n\x01' $'\xff\xc3'"$KEY" "$(repeat x 4096)"; do
@@ -138,6 +162,19 @@ setup() {
 	redlock acquire --label 'nightly' "$KEY"
 	redlock acquire -n "$KEY"
 	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'nightly' for [0-9.]+m?s, (30|2[0-9])s left"
+}
+
+@test "an acquire is told as the script that called it, with control characters made visible, and without logins" {
+	cat >"$TMP/deploy" <<-'SCRIPT'
+		#!/bin/sh
+		token=$("$REDLOCK" acquire --quarantine 0 "$1")
+		echo "$token"
+	SCRIPT
+	chmod +x "$TMP/deploy"
+	"$TMP/deploy" "$KEY" $'one\ntwo\e[31m' redis://me:secret@host/
+	redlock acquire -n "$KEY"
+	[[ $status == 75 && $stderr == *"$TMP/deploy $KEY one\\ntwo\\e[31m redis://"*"@host/'"* ]]
+	[[ $stderr != *secret* ]]
 }
 
 @test "acquire waits until KEY is free" {
