@@ -13,6 +13,8 @@ setup_file() {
 
 # ---------------------------------------------------------------- stop, fg, bg
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "a full-screen program gives the prompt back at ^Z, and when it stops by itself; fg gives it the terminal" {
 	at_terminal <<-STEPS
 		see ready> $
@@ -40,6 +42,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "started in the background and brought to the foreground, it gets the terminal" {
 	at_terminal <<-STEPS
 		see ready> $
@@ -65,6 +69,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "less, by itself and at the end of a pipeline, stops and goes on" {
 	# which heeds ^Z once it waits for a key
 	local waits="run [[ \$(ps -o stat= -p \$(pgrep -x less -s \$(<$TMP/shell))) == S* ]]"
@@ -132,6 +138,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "a password is asked for at the terminal, also after ^Z and fg" {
 	at_terminal <<-STEPS
 		see ready> $
@@ -218,6 +226,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "^Z stops the job of a COMMAND that somebody else has stopped; fg continues both" {
 	at_terminal <<-STEPS
 		see ready> $
@@ -239,6 +249,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "after ^Z, redlock goes on if only COMMAND is continued, which gets one SIGCONT; and it ends if COMMAND is killed" {
 	local own="run [[ \$(ps -o stat= -p \$(pgrep -fx '$REDLOCK run $KEY perl.*')) == "
 	at_terminal <<-STEPS
@@ -264,6 +276,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "^Z after a loss stops redlock with a COMMAND that was only sent a signal" {
 	at_terminal <<-STEPS
 		see ready> $
@@ -282,6 +296,8 @@ setup_file() {
 	[[ $status == 76 ]]
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "^Z stops the lease, too: COMMAND is dead when it ends, and fg says that it was lost" {
 	mkdir "$TMP/stamps"
 	cat >"$TMP/steps" <<-STEPS
@@ -378,6 +394,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: under valgrind, what ^C ends just before exec counts as not started
+# bats test_tags=native
 @test "^C at any moment of a start ends redlock by SIGINT, and no COMMAND runs on" {
 	# exec, as a shell that is just about to wait for a child may miss a ^C by itself
 	touch "$TMP/command"
