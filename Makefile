@@ -245,6 +245,7 @@ install: all
 	install -m 644 man/redlock.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/redlock.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 man/redlock-protocol.7 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 644 man/redlock-messages.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 man/redlock-servers.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 scripts/redlock.bash-completion \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock
