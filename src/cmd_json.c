@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "trust.h"
+
 #include "options.h"
 
 static void print_text(struct buffer *text, const char *name, const char *value)
@@ -115,7 +117,10 @@ static void print_servers(struct buffer *text, const struct view *view)
 		print_number(text, "fence", known ? view->fences[i] : 0, 1);
 		buffer_print(text, ",");
 		print_text(text, "error", known ? NULL : server->why);
-		buffer_print(text, "}");
+		buffer_print(text, ",\"replica\":%s,\"quarantined\":%s}",
+			     known && view->replica[i] ? "true" : "false",
+			     known && trust_is_new(&view->lock, i) ? "true"
+								   : "false");
 	}
 	buffer_print(text, "]");
 }

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "duration.h"
 #include "lock_inspect.h"
+#include "trust.h"
 
 #define CELLS 5
 
@@ -124,6 +125,19 @@ static void make_person(struct row *row, const struct view *view, size_t n)
 		make_waiter(row, view, n - view->holders.count);
 }
 
+/* Why the server's grant of a lock would not count now. */
+static void print_doubt(struct buffer *text, const struct view *view, size_t n)
+{
+	char why[TRUST_TEXT];
+
+	if (view->standing[n] == STANDING_UNKNOWN)
+		return;
+	if (view->replica[n])
+		buffer_print(text, ", a replica: it grants no lock");
+	else if (trust_is_new(&view->lock, n))
+		buffer_print(text, ", %s", trust_explain(&view->lock, n, why));
+}
+
 static void make_server(struct row *row, const struct view *view, size_t n)
 {
 	const struct server *server = &view->lock.quorum->servers[n];
@@ -143,6 +157,7 @@ static void make_server(struct row *row, const struct view *view, size_t n)
 	default:
 		buffer_print(&row->cell[2], "free");
 	}
+	print_doubt(&row->cell[2], view, n);
 }
 
 /* --- tables --------------------------------------------------------------- */
@@ -310,6 +325,7 @@ static int show(struct quorum *quorum, const struct settings *settings,
 	int status;
 
 	view_init(&view, quorum, key);
+	view.lock.quarantine = settings->quarantine;
 	answered = lock_inspect(&view, &error) == 0;
 	if (settings->format == FORMAT_JSON)
 		json_view(&text, &view, state_of(&view, answered));

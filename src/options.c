@@ -296,7 +296,7 @@ const struct option options[] = {
 	 FIELD(patience.every), "no queue: ask again (growing, to 128ms)"},
 	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries, 0,
 	 "give up after N attempts"},
-	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING | DOCTOR,
+	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING | STATUS | DOCTOR,
 	 set_duration, FIELD(quarantine),
 	 "no vote for a server up for less (the ttl)"},
 	{0, "max-ttl", TAKES_VALUE, "DURATION", 0, set_ttl, FIELD(max_ttl),

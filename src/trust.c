@@ -105,6 +105,11 @@ static bool is_too_new(const struct lock *lock, size_t i)
 		uptime(lock, i) < quarantine_of(lock));
 }
 
+bool trust_is_new(const struct lock *lock, size_t i)
+{
+	return !is_unknown(lock, i) && is_too_new(lock, i);
+}
+
 static bool is_old(const struct lock *lock, size_t i)
 {
 	return clock_ms() - lock->told[i].began >= trust_longest(lock);

@@ -98,6 +98,10 @@ bool trust_is_short_of_records(const struct lock *lock);
 /* The longest lease (ms) that was told of, our own included. */
 int64_t trust_longest(const struct lock *lock);
 
+/* Whether the server is known to be up for less than the quarantine, so that a
+ * grant of it does not count. */
+bool trust_is_new(const struct lock *lock, size_t server);
+
 /* Why a VOTE_QUARANTINED does not count. */
 const char *trust_explain(const struct lock *lock, size_t server,
 			  char text[TRUST_TEXT]);

@@ -319,6 +319,8 @@ void view_hear(void *context, size_t i, const struct reply *reply)
 	view->fences[i] = fence > 0 && fence <= FENCE_LARGEST ? fence : 0;
 	view->permits[i] = said[2].number;
 	snprintf(view->type[i], sizeof(view->type[i]), "%s", said[1].text);
+	view->replica[i] =
+		reply->count > 8 && said[8].text == NULL && said[8].number == 1;
 	view->lock.vote[i] = VOTE_YES;
 	view->standing[i] = answer == 1   ? STANDING_HELD
 			    : answer == 0 ? STANDING_FREE

@@ -51,6 +51,7 @@ struct view {
 	int64_t permits[SERVERS_MAX], fences[SERVERS_MAX];
 	size_t told_holders[SERVERS_MAX], told_waiters[SERVERS_MAX];
 	bool complete[SERVERS_MAX]; /* has told all */
+	bool replica[SERVERS_MAX];  /* says that it is one: it grants nothing */
 	bool hasty;                 /* until it is known whether KEY is held */
 };
 

@@ -6,6 +6,12 @@ load helper
 load cli
 load inspect
 
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	export LC_ALL=C.UTF-8 REDLOCK_QUARANTINE=0
+}
+
 # server I VOTE: its line, in a set whose URLs are equally long.
 server() {
 	printf '\n  server  %s  %s' "$(server_url "$1")" "$2"
@@ -20,7 +26,7 @@ server() {
 	is_json
 	[[ $(of '[.key, .state, .kind, .permits, .fence, .holders, .more_holders, .queue, .more_waiters]') == \
 		"[\"$KEY\",\"free\",null,null,null,[],0,[],0]" ]]
-	[[ $(of .servers) == "[{\"server\":\"$(server_url 0)\",\"vote\":\"free\",\"fence\":null,\"error\":null}]" ]]
+	[[ $(of .servers) == "[{\"server\":\"$(server_url 0)\",\"vote\":\"free\",\"fence\":null,\"error\":null,\"replica\":false,\"quarantined\":false}]" ]]
 }
 
 @test "the holder's host, process, user and command are told, and its times" {
@@ -640,4 +646,21 @@ everywhere() {
 	at_columns 60 status "$KEY"
 	[[ ${lines[1]} =~ ^'  holder   web3 pid 812 (bob)  for 4h0'[0-9]'m, 9h5'[0-9]'m left'$ ]]
 	[[ ${lines[2]} == "           '/usr/local/bin/backup.sh --all --to"* ]]
+}
+
+@test "a replica and a server in quarantine are said to be one: their grants would not count" {
+	local before
+	servers_start 3
+	rcli 2 REPLICAOF 127.0.0.1 1
+	redlock status "$KEY"
+	expect 0 "$KEY: free$(server 0 free)$(server 1 free)$(server 2 'free, a replica: it grants no lock')"
+	redlock status --format json "$KEY"
+	[[ $(of '[.servers[] | [.replica, .quarantined]]') == '[[false,false],[false,false],[true,false]]' ]]
+	redlock status --quarantine 1h "$KEY"
+	expect 0 "$KEY: free
+  server  $(server_url 0)  free, up for only [0-9]+m?s: it may have forgotten leases and has no vote until it has been up for 1h00m \(--quarantine\)
+  server  $(server_url 1)  free, up for .*
+  server  $(server_url 2)  free, a replica: it grants no lock"
+	redlock status --quarantine 1h --format json "$KEY"
+	[[ $(of '[.servers[].quarantined]') == '[true,true,true]' ]]
 }

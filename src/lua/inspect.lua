@@ -1,7 +1,7 @@
 -- Tells who holds KEY and who waits for it, a page of each.
 -- ARGV: holders and waiters to pass over. With a token: only whether it holds KEY.
 -- returns {1 held, 0 free, -1 no lock; Redis type, permits (-1: none), fence (0: none),
---         holders in all, waiters in all, {holder ...}, {waiter ...}}
+--         holders in all, waiters in all, {holder ...}, {waiter ...}, 1 if it is a replica}
 local items, total = {}
 if token ~= '' then
   local held = holds(token)
@@ -41,7 +41,9 @@ local function waiters(from)
   return shown
 end
 
+local info = try('info', 'replication')
 local fence = try('hget', record, 'fence')
 return {not total and -1 or total > 0 and 1 or 0, kind_of_key(), permits_of_key() or -1,
   type(fence) == 'string' and tonumber(fence) or 0, total or 0,
-  count(queue) + count(waits), items or {}, waiters(tonumber(ARGV[4]))}
+  count(queue) + count(waits), items or {}, waiters(tonumber(ARGV[4])),
+  type(info) == 'string' and info:find('role:slave', 1, true) and 1 or 0}
