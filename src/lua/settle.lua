@@ -155,11 +155,19 @@ local function tell(place, ...)
   return try(sharded and 'spublish' or 'publish', record .. ':' .. place, table.concat({...}, ' '))
 end
 
+-- How many listen at each place: {channel, number, ...}.
+local function listeners(places)
+  local channels = {}
+  for i, place in ipairs(places) do
+    channels[i] = record .. ':' .. place
+  end
+  return try('pubsub', sharded and 'shardnumsub' or 'numsub', unpack(channels))
+end
+
 -- A head that could take KEY, or keeps others waiting, must be there: it listens. A head that has to
 -- wait must also have asked within two heartbeats.
 local function is_away(place, wish, may_take)
-  local heard = try('pubsub', sharded and 'shardnumsub' or 'numsub', record .. ':' .. place)
-  return heard[2] == 0 or not may_take and now - wish.seen > 10000
+  return listeners({place})[2] == 0 or not may_take and now - wish.seen > 10000
 end
 
 -- A waiter that dies as it is granted KEY keeps the others out no longer than this (ms).
@@ -199,8 +207,9 @@ end
 -- told so, once. Returns whether the caller is one of them, and whether these were all.
 local function tell_waits(before, caller)
   local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most), false
-  for _, place in ipairs(places) do
-    local wish = read_wish(place)
+  local heard = places[1] and listeners(places)
+  for i, place in ipairs(places) do
+    local wish = place ~= caller and heard[2 * i] ~= 0 and read_wish(place)
     if place == caller then
       told = true
     elseif wish then
