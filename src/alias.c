@@ -12,21 +12,11 @@ static const char one[] = "one", distinct[] = "distinct";
 
 /* --- what is remembered --------------------------------------------------- */
 
-static void open_memory(const struct lock *lock, struct hint *hint)
-{
-	struct buffer names = {0};
-
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		buffer_print(&names, "%s ", lock->quorum->servers[i].url.name);
-	hint_init(hint, "names", names.data);
-	buffer_release(&names);
-}
-
 static void remember(const struct lock *lock, const char *found)
 {
 	struct hint hint;
 
-	open_memory(lock, &hint);
+	quorum_open_hint(lock->quorum, "names", &hint);
 	hint_write_word(&hint, found);
 }
 
@@ -102,7 +92,7 @@ static enum gathered hear(struct lock *lock, struct deadline until)
 	enum gathered gathered;
 	struct hint hint;
 
-	open_memory(lock, &hint);
+	quorum_open_hint(lock->quorum, "names", &hint);
 	if (hint.path[0] == '\0' ||
 	    (hint_read_word(&hint, found) == 0 && strcmp(found, distinct) == 0))
 		return GATHER_CERTAIN;

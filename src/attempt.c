@@ -11,6 +11,7 @@
 void attempt_begin(struct lock *lock)
 {
 	memset(lock->barred, 0, sizeof(lock->barred));
+	lock->silence.read = false;
 	trust_begin_attempt(lock);
 	token_make(lock->token);
 	if (lock->kind != KIND_REENTRANT)

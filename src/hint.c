@@ -62,6 +62,7 @@ static const char *read_record(struct hint *hint, unsigned slot,
 	if (age < 0 || age > HINT_LONGEST)
 		return NULL;
 	hint->old = age > HINT_LONGEST / 2;
+	hint->age = age;
 	return text + length;
 }
 

@@ -16,12 +16,14 @@
 #define HINT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "url.h"
 
 struct hint {
 	char path[URL_PATH_SIZE + 32]; /* "": there is nowhere to keep it */
-	bool old; /* what was read will soon be forgotten */
+	bool old;    /* what was read will soon be forgotten */
+	int64_t age; /* s, of what was read */
 };
 
 /* what: a short word for the kind of file; name: what it is about. */

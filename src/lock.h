@@ -115,6 +115,10 @@ struct lock {
 	int64_t fences[SERVERS_MAX];
 	struct told told[SERVERS_MAX];
 	int64_t learned; /* ms: the longest lease told of during this wait */
+	struct {
+		bool read;
+		uint32_t servers; /* a bit for each */
+	} silence;                /* silence.h */
 	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
 	bool renewed; /* the last round was a good renewal */

@@ -1,6 +1,7 @@
 #include "attempt.h"
 #include "lock.h"
 #include "script.h"
+#include "silence.h"
 #include "trust.h"
 
 static void on_acquire(void *context, size_t i, const struct reply *reply)
@@ -24,20 +25,58 @@ static struct deadline end_of_hearing(const struct lock *lock,
 		       : deadline_earlier(until, deadline_in(took + MOMENT));
 }
 
-/* The votes; and where they alone cannot be relied on, what the others say. */
+/* Until when to hear those that are slower than that, or silent. A lease that has
+ * mostly passed meanwhile is confirmed. */
+static struct deadline end_of_silence(struct lock *lock, struct deadline until)
+{
+	struct deadline end = deadline_at(0);
+
+	for (size_t i = 0; i < lock->quorum->count; i++) {
+		struct deadline its =
+			silence_end(lock, i, lock->quorum->asked_at);
+
+		if (quorum_is_waiting(lock->quorum, i) && its.at > end.at)
+			end = its;
+	}
+	until = deadline_earlier(
+		until, deadline_at(lock->quorum->asked_at + lock->ttl / 2));
+	return deadline_earlier(until, end);
+}
+
+/* What the others say, where the votes alone cannot be relied on. */
+static enum gathered hear_others(struct hearing *hearing, struct deadline until)
+{
+	struct judge judge = {hearing, on_acquire, ballot_is_heard};
+	struct lock *lock = hearing->lock;
+	struct quorum *quorum = lock->quorum;
+	enum gathered gathered =
+		quorum_gather(quorum, end_of_hearing(lock, until), &judge);
+	struct deadline end;
+
+	if (gathered != GATHER_OVER || trust_needs_all(lock))
+		return gathered;
+	end = end_of_silence(lock, until);
+	if (deadline_passed(end))
+		return gathered;
+	gathered = quorum_gather(quorum, end, &judge);
+	for (size_t i = 0; gathered == GATHER_OVER && i < quorum->count; i++)
+		if (quorum_is_waiting(quorum, i) &&
+		    deadline_passed(silence_end(lock, i, quorum->asked_at)))
+			silence_note(lock, i);
+	return gathered;
+}
+
+/* The votes, and what is to be heard beside them. */
 static enum gathered hear(struct hearing *hearing, struct deadline until)
 {
 	struct judge votes = {hearing, on_acquire, ballot_decided};
-	struct judge others = {hearing, on_acquire, ballot_is_heard};
-	struct quorum *quorum = hearing->lock->quorum;
 	enum gathered gathered;
 
 	do {
-		gathered = quorum_gather(quorum, until, &votes);
+		gathered = quorum_gather(hearing->lock->quorum, until, &votes);
 		if (gathered != GATHER_CERTAIN || ballot_is_heard(hearing))
 			break;
-		gathered = quorum_gather(
-			quorum, end_of_hearing(hearing->lock, until), &others);
+		gathered = hear_others(hearing, until);
 	} while (gathered == GATHER_CERTAIN && !ballot_decided(hearing));
 	return gathered;
 }

@@ -7,6 +7,7 @@
 #include "attempt.h"
 #include "log.h"
 #include "script.h"
+#include "silence.h"
 #include "trust.h"
 
 #define PARTIAL_LONGEST 500 /* ms */
@@ -223,27 +224,43 @@ static bool is_split(struct queue *queue, struct deadline *wake)
  * Whether all that have yet to say something of KEY have had the time for it, if
  * the votes cannot be relied on without them (trust.h).
  */
+static struct deadline end_of_hearing(const struct queue *queue, size_t i)
+{
+	struct lock *lock = queue->lock;
+	struct deadline end = requests_hope(&queue->requests, i);
+
+	if (trust_needs_all(lock))
+		return deadline_at((lock->told[i].asked > 0
+					    ? lock->told[i].asked
+					    : queue->requests.listening) +
+				   lock->quorum->timeout);
+	if (lock->quorum->servers[i].distance > 0)
+		return end;
+	end = silence_end(lock, i, queue->requests.listening);
+	if (deadline_passed(end))
+		silence_note(lock, i);
+	return end;
+}
+
 static bool is_heard(const struct queue *queue, struct deadline *wake)
 {
 	const struct lock *lock = queue->lock;
 	bool heard = true;
 
+	if (trust_is_firm(lock))
+		return true;
 	for (size_t i = 0; i < lock->quorum->count; i++) {
-		struct deadline end = requests_hope(&queue->requests, i);
+		struct deadline end;
 
-		if (trust_needs_all(lock))
-			end = deadline_at(
-				(lock->told[i].asked > 0
-					 ? lock->told[i].asked
-					 : queue->requests.listening) +
-				lock->quorum->timeout);
-		if (lock->vote[i] != VOTE_PENDING || lock->told[i].heard ||
-		    deadline_passed(end))
+		if (lock->vote[i] != VOTE_PENDING || lock->told[i].heard)
+			continue;
+		end = end_of_hearing(queue, i);
+		if (deadline_passed(end))
 			continue;
 		*wake = deadline_earlier(*wake, end);
 		heard = false;
 	}
-	return heard || trust_is_firm(lock);
+	return heard;
 }
 
 /* --- waiting ------------------------------------------------------------ */

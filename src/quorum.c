@@ -46,6 +46,17 @@ bool quorum_is_one(const struct quorum *quorum, size_t i, size_t k)
 	       strcmp(one->run_id, other->run_id) == 0;
 }
 
+void quorum_open_hint(const struct quorum *quorum, const char *what,
+		      struct hint *hint)
+{
+	struct buffer names = {0};
+
+	for (size_t i = 0; i < quorum->count; i++)
+		buffer_print(&names, "%s ", quorum->servers[i].url.name);
+	hint_init(hint, what, names.data);
+	buffer_release(&names);
+}
+
 size_t quorum_find_alias(const struct quorum *quorum, size_t i)
 {
 	for (size_t k = 0; k < quorum->count; k++)

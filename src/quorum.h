@@ -20,6 +20,7 @@
 #ifndef QUORUM_H
 #define QUORUM_H
 
+#include "hint.h"
 #include "mailbox.h"
 #include "server.h"
 
@@ -66,6 +67,10 @@ bool quorum_is_one(const struct quorum *quorum, size_t server, size_t other);
 
 /* Another server that has the same run_id, or i where there is none. */
 size_t quorum_find_alias(const struct quorum *quorum, size_t i);
+
+/* What is remembered of these servers, all of them and in this order. */
+void quorum_open_hint(const struct quorum *quorum, const char *what,
+		      struct hint *hint);
 
 /* Begins a round; its time counts from here. */
 void quorum_round(struct quorum *quorum);

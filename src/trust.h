@@ -38,9 +38,16 @@
  *    evicted, or deleted by hand) begins anew, too (settle.lua).
  *
  * A KEY that is new to all servers has young records everywhere, and counts at
- * once. This looks the same until the last server has answered. So the others
- * are given as long again as the quorum took, and a dead minority is hardly
- * felt.
+ * once. This looks the same until the last server has answered: one may have been
+ * emptied, and the only other one that knows the holder may be far. So the others
+ * are given as long again as the quorum took and 25 ms, and those that have not
+ * been silent within the last minute at least 200 ms from when they were asked
+ * (silence.h). Nothing less would do: 25 ms after the quorum not even a handshake
+ * need have come from a far server, and nothing tells it from a dead one but what
+ * was seen of it before. To hear the whole round instead would cost each new KEY a
+ * second while a server is down. So a dead minority is hardly felt: it costs one
+ * acquisition in a minute 200 ms. What is left is a server that knows the holder
+ * and answers later than that.
  * That goes on until the records are older than the quarantine: somebody of whom
  * we have not heard may have a longer ttl than ours.
  *

@@ -55,6 +55,22 @@ loses() {
 	done
 }
 
+@test "a server that knows the holder is heard, though it is slow and the others are near" {
+	local ms
+	servers_start 3
+	proxies_start
+	for ms in 15 60; do
+		held_barely
+		loses flush
+		proxy 0 "delay $ms"
+		redlock acquire --quarantine 0 -n -t 6s --server-timeout $((3 * SLOW))s -S "$(proxy_urls)" "$KEY"
+		expect 75 '' "redlock: $KEY: held by .*"
+		proxy 0 pass
+		redlock release "$KEY" "$token"
+		rcli 2 FLUSHALL
+	done
+}
+
 @test "the same with every kind of lock, and with --poll" {
 	local kind
 	servers_start 3
