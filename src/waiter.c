@@ -164,10 +164,12 @@ static enum lock_result stand_in_line(struct wait *wait, struct lock *lock,
 		}
 	}
 	if (result == LOCK_ERROR && queue_is_deaf(&queue, &ear)) {
+		const char *remedy = server_remedy(ear);
+
 		log_notice("%.*s: no place in the queue, so asking again and "
-			   "again: %s: %s: %s",
+			   "again: %s: %s%s%s",
 			   (int)lock->key.length, lock->key.data, ear->url.name,
-			   ear->why, server_remedy(ear));
+			   ear->why, *remedy != '\0' ? ": " : "", remedy);
 		wait->poll = true;
 		result = LOCK_AGAIN;
 	}
