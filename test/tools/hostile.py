@@ -100,7 +100,7 @@ class Made:
 
 # what only one of the scripts has, in the order of asking
 SCRIPTS = [(b"NOPERM", "rights"), (b"PERMITS KEY is held", "acquire"), (b"'last:'", "release"),
-           (b"KEY is no lock: it stays", "break"), (b"'zcard'", "inspect"),
+           (b"NOBREAK", "break"), (b"'zcard'", "inspect"),
            (b"'scan'", "scan"), (b"#KEYS", "look"), (b"'pexpire'", "extend")]
 NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
          b"CONFIG": "config", b"TIME": "time", b"SUBSCRIBE": "subscribe",
