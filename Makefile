@@ -16,7 +16,7 @@ SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd
 	watchdog.c waiter.c progress.c queue.c requests.c message.c overdue.c child.c job.c guard.c process.c tree.c \
 	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c trust.c silence.c alias.c doctor.c sentinel.c checkup.c script.c \
 	quorum.c linger.c mailbox.c server.c greeting.c blame.c cause.c reply.c resp.c identity.c stream.c tls_load.c resolve.c local.c runtime.c discovery.c cluster.c nodes.c hint.c slot.c \
-	config.c logins.c arguments.c sources.c environment.c conffile.c options.c help.c suggest.c url.c place.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
+	config.c logins.c arguments.c sources.c environment.c conffile.c options.c help.c suggest.c synonym.c url.c place.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
 	output.c log.c title.c error.c heap.c signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \

@@ -8,9 +8,11 @@
 #include "options.h"
 #include "script.h"
 #include "suggest.h"
+#include "synonym.h"
 
 #define OPTIONS_MAX 64
 #define NAME_LONGEST 40 /* of an option, for a suggestion */
+#define ABBREVIATION_LEAST 3
 
 struct reader {
 	struct settings *settings;
@@ -56,23 +58,123 @@ static int set(struct reader *reader, const struct option *option, char *value,
 	return -1;
 }
 
-static int refuse_long(struct reader *reader, char *argument)
+/* What others call an option that this command takes; dashes: how many stand
+ * before it. */
+static const struct synonym *find_synonym(const struct reader *reader,
+					  const char *name, size_t dashes)
 {
-	const char *names[OPTIONS_MAX], *nearest;
-	char name[NAME_LONGEST], text[256];
+	const struct synonym *found = synonym_find(name);
+	const struct option *option;
+
+	if (found != NULL && (dashes == 1) != (name[1] == '\0'))
+		return NULL;
+	if (found == NULL || found->option[0] == '\0')
+		return found;
+	option = options_find(found->option, strlen(found->option),
+			      reader->command->id);
+	return option->commands & reader->command->id ? found : NULL;
+}
+
+static const char *find_nearest(const struct reader *reader, const char *name)
+{
+	const char *names[OPTIONS_MAX];
 	size_t count = 0;
 
-	argument[strcspn(argument, "=")] = '\0';
-	for (size_t i = 0; i < option_count; i++)
-		if (options[i].commands & reader->command->id)
-			names[count++] = options[i].name;
-	snprintf(name, sizeof(name), "%s", argument + 2);
-	nearest = suggest_nearest(name, names, count);
-	if (nearest == NULL)
-		return refuse(reader, "unknown option '%s'", argument);
-	snprintf(text, sizeof(text), "unknown option '%s': did you mean --%s?",
-		 "%s", nearest);
+	for (size_t i = 0; i < option_count; i++) {
+		if (!(options[i].commands & reader->command->id))
+			continue;
+		if (options[i].in_full &&
+		    strncmp(options[i].name, name, strlen(name)) == 0)
+			return options[i].name;
+		names[count++] = options[i].name;
+	}
+	return suggest_nearest(name, names, count);
+}
+
+/* An option that nobody knows; name: argument without its dashes. */
+static int refuse_unknown(struct reader *reader, const char *argument,
+			  const char *name)
+{
+	const struct synonym *synonym =
+		find_synonym(reader, name, (size_t)(name - argument));
+	const char *nearest = name[0] != '\0' && name[1] != '\0'
+				      ? find_nearest(reader, name)
+				      : NULL;
+	char text[256];
+
+	if (synonym != NULL && synonym_text(synonym) != NULL)
+		snprintf(text, sizeof(text),
+			 "unknown option '%%s': did you mean %s?",
+			 synonym_text(synonym));
+	else if (synonym != NULL || nearest != NULL)
+		snprintf(text, sizeof(text),
+			 "unknown option '%%s': did you mean --%s?",
+			 synonym != NULL ? synonym->option : nearest);
+	else
+		snprintf(text, sizeof(text),
+			 "unknown option '%%s' (before a KEY that begins with "
+			 "'-' put --)");
 	return refuse(reader, text, argument);
+}
+
+static int refuse_long(struct reader *reader, char *argument)
+{
+	argument[strcspn(argument, "=")] = '\0';
+	return refuse_unknown(reader, argument, argument + 2);
+}
+
+/* The options of this command that begin so. */
+static size_t find_beginning(const struct reader *reader, const char *name,
+			     size_t length,
+			     const struct option *found[OPTIONS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < option_count; i++) {
+		const struct option *option = &options[i];
+
+		if ((option->commands & reader->command->id) &&
+		    !option->in_full &&
+		    (strncmp(option->name, name, length) == 0 ||
+		     strncmp(option->other, name, length) == 0))
+			found[count++] = option;
+	}
+	return count;
+}
+
+/*
+ * The option that is meant by its first letters, as getopt_long(3) takes them:
+ * NULL for none, or with *refused set after an error. What others call
+ * something else is no abbreviation (--max, --key), and neither is what has
+ * less than three letters: --e 75 would be --exclusive on a KEY called 75.
+ */
+static const struct option *find_abbreviated(struct reader *reader,
+					     const char *name, size_t length,
+					     bool *refused)
+{
+	const struct option *found[OPTIONS_MAX];
+	char word[NAME_LONGEST];
+	struct buffer text = {0};
+	size_t count;
+
+	*refused = false;
+	snprintf(word, sizeof(word), "%.*s", (int)length, name);
+	if (length == 0 || length >= sizeof(word) ||
+	    find_synonym(reader, word, 2) != NULL)
+		return NULL;
+	count = find_beginning(reader, name, length, found);
+	if (count == 0)
+		return NULL;
+	if (count == 1 && length >= ABBREVIATION_LEAST)
+		return found[0];
+	buffer_print(&text, "option '--%%s' could be --%s", found[0]->name);
+	for (size_t i = 1; i < count; i++)
+		buffer_print(&text, "%s--%s", i + 1 < count ? ", " : " or ",
+			     found[i]->name);
+	refuse(reader, text.data, word);
+	buffer_release(&text);
+	*refused = true;
+	return NULL;
 }
 
 /* An option that this command does not take. */
@@ -96,14 +198,21 @@ static int read_long(struct reader *reader, char **argv)
 	size_t length = strcspn(name, "=");
 	const struct option *option =
 		options_find(name, length, reader->command->id);
+	bool refused = false, abbreviated = option == NULL;
 	char as_given[40];
 	int took = 1;
 
 	if (option == NULL)
-		return refuse_long(reader, argv[0]);
+		option = find_abbreviated(reader, name, length, &refused);
+	if (option == NULL)
+		return refused ? -1 : refuse_long(reader, argv[0]);
 	if (!(option->commands & reader->command->id))
 		return refuse_other(reader, option, argv[0]);
-	snprintf(as_given, sizeof(as_given), "--%.*s", (int)length, name);
+	if (abbreviated)
+		snprintf(as_given, sizeof(as_given), "--%s", option->name);
+	else
+		snprintf(as_given, sizeof(as_given), "--%.*s", (int)length,
+			 name);
 	if (value != NULL)
 		value++;
 	if (value != NULL && option->takes == TAKES_NOTHING)
@@ -135,7 +244,7 @@ static int read_letters(struct reader *reader, char **argv)
 		int took = 1;
 
 		if (option == NULL)
-			return refuse(reader, "unknown option '%s'", as_given);
+			return refuse_unknown(reader, as_given, as_given + 1);
 		if (!(option->commands & reader->command->id))
 			return refuse(reader,
 				      "option '%s' is for other commands",

@@ -10,6 +10,7 @@
 #include "options.h"
 #include "output.h"
 #include "suggest.h"
+#include "synonym.h"
 
 #define PREFIX "REDLOCK_"
 #define VARIABLES_MAX 64
@@ -119,16 +120,41 @@ static bool is_known(const char *name, const char *value)
 	       is_of_service(name, value);
 }
 
-/* REDLOCK_SHARED, --shared: NULL if there is no such option. */
-static const struct option *find_option(const char *name)
+static void put_as_option(const char *name, char text[VARIABLE_NAME])
 {
-	char text[VARIABLE_NAME] = "";
+	size_t i = 0;
 
-	for (size_t i = 0; i + 1 < sizeof(text) && name[i] != '\0'; i++)
+	for (; i + 1 < VARIABLE_NAME && name[i] != '\0'; i++)
 		text[i] = name[i] == '_'
 				  ? '-'
 				  : (char)tolower((unsigned char)name[i]);
+	text[i] = '\0';
+}
+
+/* REDLOCK_SHARED, --shared: NULL if there is no such option. */
+static const struct option *find_option(const char *name)
+{
+	char text[VARIABLE_NAME];
+
+	put_as_option(name, text);
 	return options_find(text, strlen(text), ~0U);
+}
+
+/* What others call it. */
+static const char *find_meant(const char *name, char meant[VARIABLE_NAME])
+{
+	const struct synonym *synonym;
+	const struct option *option;
+	char word[VARIABLE_NAME];
+
+	put_as_option(name, word);
+	synonym = synonym_find(word);
+	if (synonym == NULL || word[1] == '\0')
+		return NULL;
+	option = options_find(synonym->option, strlen(synonym->option), ~0U);
+	if (option == NULL || *options_variable(option, meant) == '\0')
+		return NULL;
+	return meant + strlen(PREFIX);
 }
 
 static const char *find_nearest(const char *name, char nearest[VARIABLE_NAME])
@@ -164,7 +190,8 @@ static void explain(struct buffer *text, const char *name)
 		buffer_print(text,
 			     "%s is ignored: --%s is for the command line only",
 			     name, option->name);
-	else if ((nearest = find_nearest(rest, found)) != NULL)
+	else if ((nearest = find_meant(rest, found)) != NULL ||
+		 (nearest = find_nearest(rest, found)) != NULL)
 		buffer_print(text, "%s is ignored: did you mean " PREFIX "%s?",
 			     name, nearest);
 	else

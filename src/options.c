@@ -269,7 +269,7 @@ const struct option options[] = {
 	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
 	 "rediss: the servers' name (the URL's host)", .for_tls = true},
 	{0, "insecure", TAKES_NOTHING, "", ALL, set_flag, FIELD(tls.insecure),
-	 "rediss: verify nobody", .for_tls = true, .no_variable = true},
+	 "rediss: verify nobody", .for_tls = true, .in_full = true},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
 	 FIELD(ttl), "the lease (30s; extend: the lock's own)"},
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
@@ -329,7 +329,8 @@ const struct option options[] = {
 	{'v', "verbose", TAKES_NOTHING, "", ALL, set_flag, FIELD(verbose),
 	 "each step with its time"},
 	{'h', "help", MAY_TAKE_VALUE, "all", ALL, set_help, 0,
-	 "this text; all: all options, in groups", .command_only = true},
+	 "this text; all: all options, in groups", .command_only = true,
+	 .in_full = true},
 };
 
 const size_t option_count = sizeof(options) / sizeof(options[0]);
@@ -375,7 +376,7 @@ const char *options_variable(const struct option *option,
 			     char name[VARIABLE_NAME])
 {
 	name[0] = '\0';
-	if (option->command_only || option->no_variable)
+	if (option->command_only || option->in_full)
 		return name;
 	snprintf(name, VARIABLE_NAME, "REDLOCK_%s%s", option->name,
 		 option->repeats ? "S" : "");

@@ -32,7 +32,7 @@ struct option {
 	bool for_tls; /* refused on a command line without a rediss:// server */
 	bool command_only; /* refused in a file: it says what a command does
 			      and answers, or chooses the file */
-	bool no_variable;  /* none in the environment */
+	bool in_full;      /* it has no abbreviation and no variable */
 	char other[8];     /* a second name on the command line; "": none */
 };
 

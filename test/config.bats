@@ -652,6 +652,8 @@ ignores() {
 	ignores REDLOCK_KEYFILE=a ': did you mean REDLOCK_KEY_FILE\?'
 	ignores REDLOCK_TTLL=5 ': did you mean REDLOCK_TTL\?'
 	ignores REDLOCK_TIMEOUT=5 ': did you mean REDLOCK_WAIT .* or REDLOCK_SERVER_TIMEOUT .*\?'
+	ignores REDLOCK_URL=redis://a ': did you mean REDLOCK_SERVERS\?'
+	ignores REDLOCK_LEASE=5 ': did you mean REDLOCK_TTL\?'
 	ignores REDLOCK_SHARED=yes ': --shared is for the command line only'
 	ignores REDLOCK_INSECURE=yes ': --insecure is for the command line only'
 	ignores REDLOCK_FROBNICATE=hunter2 ', as it is no setting of redlock: see ENVIRONMENT in redlock\(1\)'

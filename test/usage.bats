@@ -274,7 +274,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		--quite --quiet
 		--kill-afer --kill-after
 		--onlost --on-lost
-		--permit=2 --permits
+		--permitt=2 --permits
 		--sharde --shared
 		--renetrant --reentrant
 	ROWS
@@ -307,6 +307,79 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	refuses 64 "option '--server' stands before the command" --server "$NOWHERE" run key true
 	refuses 64 'stands before the command' -Sredis://:hunter2@a run key true
 	refuses 64 "option '-v' is for a command: .* --version" -v
+	no_row_failed
+}
+
+@test "a long option may be cut short where only one begins so" {
+	local row
+	for row in --non --nonb --wai=0 '--wai 0' --time=0 '--ttl 30 --kill 1s' --quar=0 --poll --pol=5ms --tri=3 --lab=a '--confi /dev/null' \
+		--sha --reen '--perm 2' --on-l=warn --conflict=3; do
+		# shellcheck disable=SC2086 # words
+		right run $row "${RUN_TAIL[@]}"
+	done
+	right status --quiet key
+	refuses 64 "--wait '5x' is not" run --wai 5x "${RUN_TAIL[@]}"
+	refuses 64 'option --wait is given twice' run -w 5 --wai=5 "${RUN_TAIL[@]}"
+	refuses 64 '--nonblock takes no value' run --non=5 "${RUN_TAIL[@]}"
+	refuses 64 "option '--ser' could be --server or --server-timeout" run --ser "$NOWHERE" "${RUN_TAIL[@]}"
+	refuses 64 "option '--qu' could be (--quarantine or --quiet|--quiet or --quarantine)" run --qu "${RUN_TAIL[@]}"
+	refuses 64 "option '--m' could be --min-hold or --max-hold" run --m=5 "${RUN_TAIL[@]}"
+	no_row_failed
+}
+
+@test "no abbreviation does what another word was meant for" {
+	# a word of other programs, less than three letters, no verification, help: none is cut short
+	refuses 64 "'--max': did you mean --permits" run --max 3 "${RUN_TAIL[@]}"
+	refuses 64 "'--min': did you mean --min-hold" run --min 3 "${RUN_TAIL[@]}"
+	refuses 64 "'--key': did you mean KEY" run --key nightly "${RUN_TAIL[@]}"
+	refuses 64 "'--ex': did you mean --ttl" run --ex 30 "${RUN_TAIL[@]}"
+	refuses 64 "'--e' could be --exclusive" run --e 75 "${RUN_TAIL[@]}"
+	refuses 64 "'--ins': did you mean --insecure" run --ins "${RUN_TAIL[@]}"
+	refuses 64 "'--hel': did you mean --help" run --hel lock1 "${RUN_TAIL[@]}"
+	refuses 64 "unknown option '--h' \\(" run --h lock1 "${RUN_TAIL[@]}"
+	no_row_failed
+}
+
+@test "what other programs call an option is told in our words" {
+	local row words
+	while read -ra words; do
+		refuses 64 "unknown option '${words[0]}': did you mean $(literal "${words[*]:1}")" run "${words[0]}" "${RUN_TAIL[@]}"
+	done <<-'ROWS'
+		--no-wait --nonblock
+		--nowait --nonblock
+		--try-once --nonblock
+		--block --wait
+		--wait-timeout --wait
+		--max-run --max-hold
+		--limit --permits
+		--url --server
+		--host -S redis://HOST:PORT/DB
+		--port -S redis://HOST:PORT/DB
+		--db -S redis://HOST:PORT/DB
+		--tls -S rediss://HOST
+		--password REDLOCK_PASSWORD
+		--user REDLOCK_PASSWORD
+		--expire --ttl
+		--expiry --ttl
+		--lease --ttl
+		--lease-time --ttl
+		--debug --verbose
+		--retry --tries
+		--interval --poll
+		--close nothing
+		--unlock redlock release KEY
+		--version redlock --version
+		-a REDLOCK_PASSWORD
+		-u -S URL
+		-e -x
+		-o nothing
+		-H -S redis://HOST:PORT/DB
+		-p -S redis://HOST:PORT/DB
+		-V redlock --version
+	ROWS
+	refuses 64 "'--force': did you mean --yes" break --force key
+	refuses 64 "'--json': did you mean --format json" status --json key
+	refuses 64 "unknown option '--json' \(before a KEY" run --json "${RUN_TAIL[@]}"
 	no_row_failed
 }
 
