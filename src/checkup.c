@@ -10,6 +10,17 @@
 #define OLDEST_VERSION '5' /* whose scripts may write what they know by TIME */
 #define CLOCKS_APART 1000  /* ms; less is what NTP is content with */
 
+static const char warning_names[WARNINGS][13] = {
+	[WARNING_RIGHTS] = "rights",
+	[WARNING_SUBSCRIPTION] = "subscription",
+	[WARNING_EVICTION] = "eviction",
+	[WARNING_RESTART] = "restart",
+	[WARNING_CLOCK] = "clock",
+	[WARNING_SENTINEL] = "sentinel",
+	[WARNING_EVEN] = "even",
+	[WARNING_PERMITS] = "permits",
+};
+
 void checkup_init(struct checkup *at)
 {
 	*at = (struct checkup){
@@ -25,11 +36,48 @@ void checkup_release(struct checkup *at)
 	buffer_release(&at->warnings);
 }
 
-void checkup_warn(struct buffer *warnings, const char *text, const char *more,
-		  const char *remedy)
+/* Each stands behind its number, counted from 1, and ends with a NUL. */
+void checkup_warn(struct buffer *warnings, enum warning warning,
+		  const char *text, const char *more, const char *remedy)
 {
-	buffer_print(warnings, "%s%s%s", text, more, remedy);
+	buffer_print(warnings, "%c%s%s%s", (int)warning + 1, text, more,
+		     remedy);
 	buffer_append(warnings, "", 1);
+}
+
+const char *checkup_next(const struct buffer *warnings, size_t *at,
+			 uint32_t accepted, const char **name)
+{
+	while (*at < warnings->length) {
+		const char *text = warnings->data + *at;
+		unsigned warning = (unsigned)text[0] - 1;
+
+		*at += strlen(text) + 1;
+		*name = warning_names[warning];
+		if (!(accepted >> warning & 1))
+			return text + 1;
+	}
+	return NULL;
+}
+
+int checkup_read_names(const char *names, uint32_t *accepted)
+{
+	*accepted = 0;
+	for (;;) {
+		size_t length = strcspn(names, ","), n = 0;
+
+		while (n < WARNINGS &&
+		       (strlen(warning_names[n]) != length ||
+			memcmp(warning_names[n], names, length) != 0))
+			n++;
+		if (n == WARNINGS)
+			return -1;
+		*accepted |= UINT32_C(1) << n;
+		names += length;
+		if (*names++ == '\0')
+			return 0;
+		names += strspn(names, " ");
+	}
 }
 
 /* --- what it says --------------------------------------------------------- */
@@ -119,18 +167,19 @@ void checkup_advise(struct checkup *at, int64_t quarantine)
 	char text[DURATION_TEXT];
 
 	if (at->policy[0] != '\0' && strcmp(at->policy, "noeviction") != 0)
-		checkup_warn(&at->warnings,
+		checkup_warn(&at->warnings, WARNING_EVICTION,
 			     "it may evict locks: maxmemory-policy is ",
 			     at->policy, ": set it to noeviction");
 	if (at->appends < 1 && quarantine == 0)
-		checkup_warn(&at->warnings, "a restart ",
+		checkup_warn(&at->warnings, WARNING_RESTART, "a restart ",
 			     at->appends < 0 ? "may forget its locks"
 			     : at->saves > 0 ? "forgets its latest locks"
 					     : "forgets its locks",
 			     ", and grants them anew: set appendonly yes, or "
 			     "use --quarantine");
 	if (llabs(at->ahead) > CLOCKS_APART)
-		checkup_warn(&at->warnings, "its clock and ours are ",
+		checkup_warn(&at->warnings, WARNING_CLOCK,
+			     "its clock and ours are ",
 			     duration_format(text, llabs(at->ahead)),
 			     " apart: fences may fall where data is lost: set "
 			     "both by NTP");

@@ -23,16 +23,41 @@ struct checkup {
 	int64_t uptime;        /* ms */
 	int64_t trip;  /* ms, to the server and back, the best of a few */
 	int64_t ahead; /* ms of its clock before ours, where trip is known */
-	struct buffer warnings; /* texts, each with a NUL behind; owned */
+	struct buffer warnings; /* for checkup_next; owned */
 	struct error error;     /* why it would grant no lock; "" */
 };
 
 void checkup_init(struct checkup *at);
 void checkup_release(struct checkup *at);
 
+/* What a user may accept: then it is not told. */
+enum warning {
+	WARNING_RIGHTS,
+	WARNING_SUBSCRIPTION,
+	WARNING_EVICTION,
+	WARNING_RESTART,
+	WARNING_CLOCK,
+	WARNING_SENTINEL,
+	WARNING_EVEN,
+	WARNING_PERMITS,
+	WARNINGS,
+};
+
 /* Adds a warning. */
-void checkup_warn(struct buffer *warnings, const char *text, const char *more,
-		  const char *remedy);
+void checkup_warn(struct buffer *warnings, enum warning warning,
+		  const char *text, const char *more, const char *remedy);
+
+/* Its text from *at on, which is moved to the next one, without those accepted
+ * (1 << warning); NULL: no more. *name: by which it is accepted. */
+const char *checkup_next(const struct buffer *warnings, size_t *at,
+			 uint32_t accepted, const char **name);
+
+/* Reads names with commas. -1 if there is an unknown one. */
+int checkup_read_names(const char *names, uint32_t *accepted);
+
+/* All names, with commas. */
+#define WARNING_NAMES \
+	"rights, subscription, eviction, restart, clock, sentinel, even, permits"
 
 /* What answers INFO. clustered: by a cluster's URL. NULL, or why it is no
  * server for locks. */

@@ -58,15 +58,23 @@ static void print_facts(struct buffer *text, const struct checkup *at)
 }
 
 static void print_warnings(struct buffer *text, const char *name,
-			   const char *kind, const struct buffer *warnings)
+			   const char *kind, const struct buffer *warnings,
+			   uint32_t accepted)
 {
-	for (size_t n = 0; n < warnings->length;
-	     n += strlen(warnings->data + n) + 1)
-		print_line(text, name, kind, warnings->data + n);
+	const char *warning, *accept;
+	size_t at = 0;
+
+	while ((warning = checkup_next(warnings, &at, accepted, &accept))) {
+		struct buffer line = {0};
+
+		buffer_print(&line, "%s (--accept %s)", warning, accept);
+		print_line(text, name, kind, line.data);
+		buffer_release(&line);
+	}
 }
 
 static void print_server(struct buffer *lines, const struct doctor *doctor,
-			 size_t i, bool quiet)
+			 size_t i, const struct settings *settings)
 {
 	const struct server *server = &doctor->lock.quorum->servers[i];
 	const struct checkup *at = &doctor->at[i];
@@ -80,9 +88,10 @@ static void print_server(struct buffer *lines, const struct doctor *doctor,
 			     duration_format(text, quarantine));
 	if (at->error.text[0] != '\0')
 		print_line(lines, server->url.name, "error: ", at->error.text);
-	else if (!quiet)
+	else if (!settings->quiet)
 		print_line(lines, server->url.name, "", facts.data);
-	print_warnings(lines, server->url.name, "warning: ", &at->warnings);
+	print_warnings(lines, server->url.name, "warning: ", &at->warnings,
+		       settings->accepted);
 	buffer_release(&facts);
 }
 
@@ -121,8 +130,9 @@ static int show(const struct doctor *doctor, const struct settings *settings,
 		if (!settings->quiet)
 			print_origins(&text, settings);
 		for (size_t i = 0; i < doctor->lock.quorum->count; i++)
-			print_server(&text, doctor, i, settings->quiet);
-		print_warnings(&text, "warning", "", &doctor->warnings);
+			print_server(&text, doctor, i, settings);
+		print_warnings(&text, "warning", "", &doctor->warnings,
+			       settings->accepted);
 		if (doctor->well && !settings->quiet)
 			buffer_print(&text, "%s\n", verdict.data);
 	}

@@ -170,22 +170,23 @@ void json_listed(struct buffer *text, const struct listed *listed)
 	buffer_print(text, "}\n");
 }
 
-static void print_warnings(struct buffer *text, const struct buffer *warnings)
+static void print_warnings(struct buffer *text, const struct buffer *warnings,
+			   uint32_t accepted)
 {
-	const char *before = "\"warnings\":[";
+	const char *warning, *name, *before = "";
+	size_t at = 0;
 
-	for (size_t n = 0; n < warnings->length;
-	     n += strlen(warnings->data + n) + 1) {
+	buffer_print(text, "\"warnings\":[");
+	while ((warning = checkup_next(warnings, &at, accepted, &name))) {
 		buffer_print(text, "%s", before);
-		output_json(text, warnings->data + n,
-			    strlen(warnings->data + n));
+		output_json(text, warning, strlen(warning));
 		before = ",";
 	}
-	buffer_print(text, "%s]", warnings->length > 0 ? "" : before);
+	buffer_print(text, "]");
 }
 
 static void print_checkup(struct buffer *text, const char *server,
-			  const struct checkup *at)
+			  const struct checkup *at, uint32_t accepted)
 {
 	static const char truth[][6] = {"null", "false", "true"};
 	const struct {
@@ -209,7 +210,7 @@ static void print_checkup(struct buffer *text, const char *server,
 	print_number(text, "clock_ms", at->ahead,
 		     at->trip < 0 ? INT64_MAX : -INT64_MAX);
 	buffer_print(text, ",");
-	print_warnings(text, &at->warnings);
+	print_warnings(text, &at->warnings, accepted);
 	buffer_print(text, "}");
 }
 
@@ -239,14 +240,14 @@ void json_doctor(struct buffer *text, const struct doctor *doctor,
 	buffer_print(text, "{\"servers\":[");
 	for (size_t i = 0; i < quorum->count; i++) {
 		buffer_print(text, i > 0 ? "," : "");
-		print_checkup(text, quorum->servers[i].url.name,
-			      &doctor->at[i]);
+		print_checkup(text, quorum->servers[i].url.name, &doctor->at[i],
+			      settings->accepted);
 	}
 	buffer_print(text,
 		     "],\"would_grant\":%zu,\"needed\":%zu,\"quorum\":%s,",
 		     doctor_count(doctor), quorum_size(quorum),
 		     doctor->well ? "true" : "false");
-	print_warnings(text, &doctor->warnings);
+	print_warnings(text, &doctor->warnings, settings->accepted);
 	buffer_print(text, ",");
 	print_origins(text, settings);
 	buffer_print(text, "}\n");

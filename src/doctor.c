@@ -122,7 +122,8 @@ static void hear_rights(struct doctor *doctor, size_t i,
 		refuse(doctor, i, CAUSE_LACK, "its user lacks", text);
 	else if (*join(text, reply, 2) != '\0')
 		checkup_warn(
-			&doctor->at[i].warnings, "its user lacks", text,
+			&doctor->at[i].warnings, WARNING_RIGHTS,
+			"its user lacks", text,
 			", which waiters, status or list miss: see its ACL");
 }
 
@@ -196,9 +197,9 @@ static void hear_script(struct doctor *doctor, size_t i,
 	} else if (is_number && said->number == -1 &&
 		   doctor->stage == STAGE_HAND_OVER) {
 		if (mailbox_is_open(&doctor->mailbox, i))
-			checkup_warn(&doctor->at[i].warnings,
-				     "a waiter was not told of its turn", "",
-				     "");
+			checkup_warn(
+				&doctor->at[i].warnings, WARNING_SUBSCRIPTION,
+				"a waiter was not told of its turn", "", "");
 	} else {
 		ballot_reject(&doctor->lock, i);
 	}
@@ -326,7 +327,8 @@ static void advise(struct doctor *doctor, size_t i)
 	const struct server *deaf = mailbox_failure(&doctor->mailbox, i);
 
 	if (!mailbox_is_open(&doctor->mailbox, i))
-		checkup_warn(&doctor->at[i].warnings, "no subscription: ",
+		checkup_warn(&doctor->at[i].warnings, WARNING_SUBSCRIPTION,
+			     "no subscription: ",
 			     deaf != NULL ? deaf->why : "no answer",
 			     ": waiters ask again and again");
 	checkup_advise(&doctor->at[i], doctor->lock.quarantine);
@@ -347,7 +349,8 @@ static void warn_of_permits(struct doctor *doctor)
 		return;
 	snprintf(text, sizeof(text), "-P %" PRId64 " takes all %zu servers",
 		 quorum->permits, quorum->count);
-	checkup_warn(&doctor->warnings, text, ", so none may be down",
+	checkup_warn(&doctor->warnings, WARNING_PERMITS, text,
+		     ", so none may be down",
 		     ": use fewer permits, or more servers");
 }
 
@@ -369,8 +372,11 @@ int doctor_examine(struct doctor *doctor, struct error *error)
 			ballot_explain_server(lock, i, &doctor->at[i].error);
 	}
 	if (lock->quorum->count % 2 == 0)
-		checkup_warn(&doctor->warnings, "an even number of servers",
-			     " tolerates no more failures than one server fewer", "");
+		checkup_warn(
+			&doctor->warnings, WARNING_EVEN,
+			"an even number of servers",
+			" tolerates no more failures than one server fewer",
+			"");
 	warn_of_permits(doctor);
 	lock->quorum->mailbox = NULL;
 	mailbox_release(&doctor->mailbox);

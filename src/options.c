@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkup.h"
 #include "duration.h"
 #include "signals.h"
 
@@ -236,6 +237,15 @@ static const char *set_json(struct settings *settings, void *field, char *value)
 	return strcmp(value, "json") == 0 ? NULL : "json";
 }
 
+static const char *set_accept(struct settings *settings, void *field,
+			      char *value)
+{
+	(void)field;
+	return checkup_read_names(value, &settings->accepted) < 0
+		       ? "of " WARNING_NAMES
+		       : NULL;
+}
+
 static const char *set_help(struct settings *settings, void *field, char *value)
 {
 	(void)field;
@@ -320,6 +330,8 @@ const struct option options[] = {
 	 "for eval, or for programs", .command_only = true},
 	{0, "format", TAKES_VALUE, "json", STATUS | LIST | DOCTOR, set_json, 0,
 	 "for programs: one JSON object a line", .command_only = true},
+	{0, "accept", TAKES_VALUE, "NAME", DOCTOR, set_accept, 0,
+	 "leave out these warnings (with commas)"},
 	{'y', "yes", TAKES_NOTHING, "", BREAK, set_flag, FIELD(yes),
 	 "do not ask", .command_only = true},
 	{0, "foreign", TAKES_NOTHING, "", BREAK, set_flag, FIELD(foreign),

@@ -91,5 +91,5 @@ void sentinel_advise(struct buffer *warnings, int64_t down_after, int64_t ttl)
 		 duration_format(lease, ttl));
 	snprintf(remedy, sizeof(remedy), "%suse -t %" PRId64 "s", lower,
 		 (enough + 999) / 1000);
-	checkup_warn(warnings, text, remedy, "");
+	checkup_warn(warnings, WARNING_SENTINEL, text, remedy, "");
 }

@@ -10,7 +10,7 @@ load inspect
 BY_LINE='settings: server from the command line'
 BY_VARIABLE='settings: server from REDLOCK_SERVERS'
 WELL='ok, Redis [0-9.]+, up for [0-9a-z]+, answers in under [0-9.a-z]+, clock [+-][0-9]+ms, maxmemory-policy noeviction'
-FORGETS='warning: a restart forgets its locks, and grants them anew: set appendonly yes, or use --quarantine'
+FORGETS='warning: a restart forgets its locks, and grants them anew: set appendonly yes, or use --quarantine \(--accept restart\)'
 
 # is_empty I...: no key is there.
 is_empty() {
@@ -311,7 +311,7 @@ threading.Event().wait()
 @test "an even number of servers is advised against" {
 	servers_start 4 --appendonly yes --appendfsync always
 	redlock doctor -q
-	expect 0 'warning: an even number of servers tolerates no more failures than one server fewer'
+	expect 0 'warning: an even number of servers tolerates no more failures than one server fewer \(--accept even\)'
 }
 
 @test "evictions are warned of where there is a limit to memory" {
@@ -321,7 +321,7 @@ threading.Event().wait()
 	expect 0
 	rcli 0 CONFIG SET maxmemory 100mb
 	redlock doctor -q
-	expect 0 '.*: warning: it may evict locks: maxmemory-policy is volatile-lru: set it to noeviction'
+	expect 0 '.*: warning: it may evict locks: maxmemory-policy is volatile-lru: set it to noeviction \(--accept eviction\)'
 	rcli 0 CONFIG SET maxmemory-policy noeviction
 	redlock doctor -q
 	expect 0
@@ -456,4 +456,21 @@ threading.Event().wait()
 	servers_start 2
 	wraps doctor
 	[[ ${#lines[@]} -gt 8 && ${lines[1]} == '    '[!\ ]* ]]
+}
+
+@test "a warning that is accepted is not told, in a text, in JSON and by the settings; its name is" {
+	servers_start 2
+	redlock doctor -q --quarantine 0 --accept restart
+	expect 0 'warning: an even number of servers .* \(--accept even\)'
+	redlock doctor -q --quarantine 0 --accept 'even, restart'
+	expect 0
+	redlock doctor --quarantine 0 --accept even,restart --format json
+	[[ $status == 0 && $(jq -c '[.warnings, .servers[].warnings]' <<<"$output") == '[[],[],[]]' ]]
+	printf 'accept = even,restart\n' >"$TMP/accepts.conf"
+	redlock doctor -q --quarantine 0 --config "$TMP/accepts.conf"
+	expect 0
+	redlock doctor --accept evne
+	expect 64 '' "redlock: doctor: --accept 'evne' is not of rights, .*even, permits.*"
+	redlock doctor --accept ''
+	expect 64 '' 'redlock: doctor: --accept .*'
 }

@@ -254,7 +254,7 @@ in_turn() {
 	# servers, permits, how many may be down
 	while read -ra words; do
 		use "${words[0]}"
-		warning="warning: -P ${words[1]} takes all ${words[0]} servers, so none may be down: use fewer permits, or more servers"
+		warning="warning: -P ${words[1]} takes all ${words[0]} servers, so none may be down: use fewer permits, or more servers (--accept permits)"
 		((words[2] > 0 || words[0] == 1 || words[1] == 1)) && warning='none'
 		redlock doctor --quarantine 0 -P "${words[1]}" "$KEY"
 		[[ $status == 0 ]]
