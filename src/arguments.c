@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "duration.h"
 #include "lock.h"
 #include "options.h"
 #include "script.h"
@@ -199,6 +200,7 @@ static int read_long(struct reader *reader, char **argv)
 	const struct option *option =
 		options_find(name, length, reader->command->id);
 	bool refused = false, abbreviated = option == NULL;
+	int64_t unused;
 	char as_given[40];
 	int took = 1;
 
@@ -213,6 +215,15 @@ static int read_long(struct reader *reader, char **argv)
 	else
 		snprintf(as_given, sizeof(as_given), "--%.*s", (int)length,
 			 name);
+	/* without its '=' the time would be KEY, and KEY COMMAND */
+	if (value == NULL && option->takes == MAY_TAKE_VALUE &&
+	    argv[1] != NULL &&
+	    duration_parse(argv[1], &unused) != DURATION_NONE)
+		return refuse(reader,
+			      "a time follows --poll after '=', a number of "
+			      "attempts is --tries: '%s' (before a KEY of this "
+			      "name put --)",
+			      argv[1]);
 	if (value != NULL)
 		value++;
 	if (value != NULL && option->takes == TAKES_NOTHING)
@@ -323,6 +334,11 @@ static int read_operand(struct reader *reader, char **argv)
 		return set_key(reader, argv[0]) < 0 ? -1 : 1;
 	if (takes_token && settings->token == NULL)
 		return set_token(reader, "TOKEN", argv[0]) < 0 ? -1 : 1;
+	if (reader->command->id == COMMAND_ACQUIRE)
+		return refuse(reader,
+			      "one argument too many: '%s' (redlock run KEY "
+			      "COMMAND holds KEY while COMMAND runs)",
+			      argv[0]);
 	return refuse(reader, "one argument too many: '%s'", argv[0]);
 }
 
@@ -341,7 +357,8 @@ static int read_command(struct reader *reader, char **argv)
 	if (settings->shell_command != NULL && argv[0] != NULL)
 		return refuse(reader, "both -c and COMMAND '%s'", argv[0]);
 	if (settings->shell_command == NULL && argv[0] == NULL)
-		return refuse(reader, "COMMAND is missing%s", "");
+		return refuse(reader, "COMMAND is missing: '%s' is KEY",
+			      settings->key);
 	if (argv[0] != NULL && argv[0][0] == '\0')
 		return refuse(reader, "COMMAND is empty%s", "");
 	settings->command = argv;

@@ -310,6 +310,19 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
+@test "a time after --poll, a COMMAND as KEY and one for acquire are told what they are" {
+	local value
+	for value in 5 100ms 30000; do
+		refuses 64 "a time follows --poll after '=', a number of attempts is --tries: '$value'" run --poll "$value" key true
+		refuses 64 "a time follows --poll after '='" acquire --poll "$value" key
+	done
+	right run --poll -- 5 true
+	right run --poll key 5
+	refuses 64 "COMMAND is missing: './job' is KEY" run ./job
+	refuses 64 "one argument too many: './job' \\(redlock run KEY COMMAND" acquire key ./job
+	no_row_failed
+}
+
 @test "a long option may be cut short where only one begins so" {
 	local row
 	for row in --non --nonb --wai=0 '--wai 0' --time=0 '--ttl 30 --kill 1s' --quar=0 --poll --pol=5ms --tri=3 --lab=a '--confi /dev/null' \
