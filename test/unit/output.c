@@ -176,6 +176,39 @@ static void test_buffer(void)
 	CHECK(buffer.data == NULL && buffer.length == 0, "released");
 }
 
+static void test_wrap(void)
+{
+	static const struct {
+		const char *before, *text;
+		size_t columns;
+		const char *wanted;
+	} table[] = {
+		{"", "one two three", 0, "one two three"},
+		{"", "one two three", 13, "one two three"},
+		{"", "one two three", 12, "one two\n  three"},
+		{"", "one two three", 7, "one two\n  three"},
+		{"", "one two three", 6, "one\n  two\n  three"},
+		{"", "one two three", 1, "one\n  two\n  three"},
+		{"x\nab ", "one two", 8, "x\nab one\n  two"},
+		{"", "  one  two", 7, "  one\n  two"},
+		{"", "\xc3\xbc\xc3\xbc \xc3\xbc", 4,
+		 "\xc3\xbc\xc3\xbc \xc3\xbc"},
+		{"", "", 4, ""},
+	};
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct buffer text = {0};
+
+		buffer_print(&text, "%s", table[i].before);
+		buffer_append(&text, "", 0);
+		output_wrap(&text, table[i].text, strlen(table[i].text),
+			    table[i].columns, 2);
+		CHECK(same(text.data, table[i].wanted), "%zu: '%s'", i,
+		      shown(text.data));
+		buffer_release(&text);
+	}
+}
+
 int main(void)
 {
 	test_visible();
@@ -184,5 +217,6 @@ int main(void)
 	test_points();
 	test_shell();
 	test_buffer();
+	test_wrap();
 	return check_result();
 }
