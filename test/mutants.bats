@@ -393,6 +393,58 @@ evicted() {
 	needed no-until evicted
 }
 
+# The lock is lost by one server, where somebody has asked since, so that its record is older than a
+# ttl of 2 s, but not than a minute; who knows the holder's answers last.
+asked_since() {
+	servers_start 3 --appendonly yes --appendfsync always
+	proxies_start
+	acquires -S "$(seen 0 1)"
+	[[ $token ]] && key_held_by "$token" 0 1 || return
+	rcli 1 FLUSHALL
+	redlock acquire --quarantine 0 -n -t 200ms -S "$(seen 1 2)" "$KEY"
+	wait_until 'known_for 2500 1 2 && key_free 1 2' || return
+	proxy 0 'delay 40'
+	redlock acquire -n -t 2s --server-timeout "$((3 * SLOW))s" -S "$(proxy_urls)" "$KEY"
+	verdict test "$status" != 0
+}
+
+@test "records younger than the quarantine are no reason not to hear the others" {
+	needed young-is-old asked_since
+}
+
+# Server 1 has granted KEY with a small fence, and is asked to raise it, which it never hears of; then
+# comes the message of server 2, whose fence is as small. COMMAND notes the fences that it finds.
+granted_meanwhile() {
+	local i first
+	servers_start 3
+	proxies_start
+	rcli 0 HSET "$(record)" fence 2000000000000000
+	take
+	rcli 1 HSET "$(record)" fence 7
+	rcli 2 HSET "$(record)" fence 7
+	for i in 0 1 2; do proxy_ears "$i" pass; done
+	spawn a "$REDLOCK" run -v --quarantine 0 -S "$(proxy_urls)" -t 20s --server-timeout 3s "$KEY" bash -c '
+		for i in 1 2; do redis-cli -s "$1/$i/redis.sock" HGET "$2" fence; done >"$3.new"
+		echo "$REDLOCK_FENCE" >>"$3.new" && mv "$3.new" "$3"' - "$SERVERS" "$(record)" "$TMP/ran"
+	wait_until 'queued 1' || return
+	proxy_ears 2 hold
+	wait_until '(($(grep -c "held by another" "$TMP/a.err") >= 3))' || return
+	proxy 1 hold
+	give_back || return
+	wait_until '(($(grep -c ": granted, fence" "$TMP/a.err") >= 2))' || return
+	first=$(rcli 0 GET "$KEY")
+	proxy_ears 2 pass
+	wait_until '[[ -e $TMP/ran || $(rcli 0 GET "$KEY") != "$first" ]]' || return
+	proxy 1 pass
+	finish a || return
+	mapfile -t i <"$TMP/ran"
+	verdict test "$((i[0] > i[1] ? i[0] : i[1]))" -ge "${i[2]}"
+}
+
+@test "a grant by message counts for no fence that is being raised" {
+	needed reads-on granted_meanwhile
+}
+
 # ---------------------------------------------------------------- late news
 
 # The first attempt has its answer so late that it was taken back, the next one is on its way, and
