@@ -248,6 +248,19 @@ static const struct option *find_letter(char letter)
 /* argv[0] is "-nt5s" or the like. How many arguments it took, or -1. */
 static int read_letters(struct reader *reader, char **argv)
 {
+	char *word = argv[0] + 1;
+	size_t length = strcspn(word, "=");
+	const struct option *whole =
+		options_find(word, length, reader->command->id);
+
+	/* -ttl would be -t tl */
+	if (length > 1 && whole != NULL &&
+	    (whole->commands & reader->command->id)) {
+		word[length] = '\0';
+		return refuse(reader,
+			      "'%s' has one dash: a long option has two",
+			      argv[0]);
+	}
 	for (char *letter = argv[0] + 1; *letter; letter++) {
 		const struct option *option = find_letter(*letter);
 		char as_given[3] = {'-', *letter, '\0'};

@@ -323,6 +323,15 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
+@test "a long option with one dash is told that it has two" {
+	local row
+	for row in -ttl -wait -nonblock -server -timeout=5 -shared; do
+		refuses 64 "'${row%%=*}' has one dash: a long option has two" run $row 5 key true
+	done
+	right run -nt5 key true
+	no_row_failed
+}
+
 @test "a long option may be cut short where only one begins so" {
 	local row
 	for row in --non --nonb --wai=0 '--wai 0' --time=0 '--ttl 30 --kill 1s' --quar=0 --poll --pol=5ms --tri=3 --lab=a '--confi /dev/null' \
@@ -379,13 +388,13 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		--debug --verbose
 		--retry --tries
 		--interval --poll
-		--close nothing
+		--close none
 		--unlock redlock release KEY
 		--version redlock --version
 		-a REDLOCK_PASSWORD
 		-u -S URL
 		-e -x
-		-o nothing
+		-o none
 		-H -S redis://HOST:PORT/DB
 		-p -S redis://HOST:PORT/DB
 		-V redlock --version
