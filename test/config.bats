@@ -102,7 +102,7 @@ figures() {
 	no_row_failed
 }
 
-REFUSED=(config set token help yes quiet command status-fd format conflict-exit-code exclusive shared permits reentrant)
+REFUSED=(config set token help yes foreign quiet command status-fd format conflict-exit-code exclusive shared permits reentrant)
 
 @test "what a command does and answers is not a file's to say" {
 	local name
