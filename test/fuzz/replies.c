@@ -150,7 +150,7 @@ static void inspect(struct quorum *quorum, unsigned how)
 
 	view_init(&view, quorum, "key");
 	if (how == 0)
-		lock_break(&view, "", &error);
+		lock_break(&view, "", false, &error);
 	else if (how == 1)
 		lock_is_held(&view, NULL, &error);
 	else if (how == 2)
