@@ -66,9 +66,10 @@ struct settings {
 	const char *shell_command; /* -c */
 	int status_fd;             /* -1: none */
 	enum format format;
-	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help, yes, foreign;
-	uint32_t accepted; /* doctor's warnings: 1 << enum warning */
-	bool help_all; /* --help=all */
+	bool nonblock, exclusive, shared, reentrant, quiet, verbose, help, yes,
+		foreign;
+	uint32_t accepted;  /* doctor's warnings: 1 << enum warning */
+	bool help_all;      /* --help=all */
 	struct error error; /* a server that could not be added */
 	const char *key, *token;
 	char **command; /* NULL-terminated; run: argv's own end */
