@@ -59,7 +59,7 @@ loses() {
 	local ms
 	servers_start 3
 	proxies_start
-	for ms in 15 60; do
+	for ms in 15 35; do
 		held_barely
 		loses flush
 		proxy 0 "delay $ms"
