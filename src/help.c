@@ -144,7 +144,7 @@ void help_print(struct buffer *text, const struct command *command, bool all)
 	buffer_print(text, "\n");
 	left_out = print_list(text, command, false);
 	buffer_print(text,
-		     "\nredlock %s --help=all has %zu more options; man "
-		     "redlock the rest.\n",
+		     "\nredlock %s --help=all lists %zu more options; "
+		     "redlock(1) explains all.\n",
 		     command->name, left_out);
 }

@@ -34,7 +34,7 @@ const struct command commands[] = {
 	{COMMAND_STATUS, "status",
 	 "status [OPTION ...] KEY ...\n"
 	 "       redlock status -q [OPTION ...] KEY [TOKEN]",
-	 "tell who holds KEY and who waits for it; with -q, by exit status",
+	 "show who holds KEY and who waits for it; with -q, by exit status",
 	 cmd_status},
 	{COMMAND_LIST, "list", "list [OPTION ...] [PATTERN]",
 	 "list the locks that are held", cmd_list},
@@ -43,7 +43,8 @@ const struct command commands[] = {
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",
 	 "take KEY away from whoever holds it", cmd_break},
 	{COMMAND_DOCTOR, "doctor", "doctor [OPTION ...] [KEY]",
-	 "try whether each server would grant a lock, and why not", cmd_doctor},
+	 "test whether each server would grant a lock, and if not, why",
+	 cmd_doctor},
 	{0, NULL, NULL, NULL, NULL},
 };
 
@@ -74,10 +75,13 @@ static int print_help(void)
 	for (const struct command *each = commands; each->name; each++)
 		buffer_print(&text, "  %-9s %s\n", each->name, each->summary);
 	buffer_print(&text,
-		     "  %-9s what a command takes\n"
-		     "\nredlock COMMAND --help has the options, "
-		     "redlock --version the version,\n"
-		     "man redlock the rest.\n",
+		     "  %-9s show how a command is used\n\n"
+		     "redlock COMMAND --help lists its options; "
+		     "redlock --version shows the version.\n"
+		     "Manuals: redlock(1), redlock-messages(7) (what a "
+		     "message means, what to do),\n"
+		     "redlock.conf(5), redlock-servers(7), "
+		     "redlock-protocol(7).\n",
 		     "help");
 	return print(&text);
 }

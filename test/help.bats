@@ -20,7 +20,7 @@ setup() {
 	for how in help --help -h 'help help'; do
 		# shellcheck disable=SC2086 # words
 		redlock $how
-		[[ $status == 0 && $stderr == '' && $output == usage:* ]]
+		[[ $status == 0 && $stderr == '' && $output == usage:*'redlock-messages(7)'* ]]
 		for command in "${COMMANDS[@]}" help; do
 			[[ $output =~ $'\n'\ +$command\  ]]
 		done
@@ -61,7 +61,7 @@ setup() {
 	for command in run acquire; do
 		redlock "$command" --help
 		[[ $(grep -oE '^  -.' <<<"$output" | head -n 3 | paste -sd '') == '  -n  -w  -t' ]]
-		[[ ${lines[-1]} =~ ^"redlock $command --help=all has "[0-9]+" more options; man redlock the rest."$ ]]
+		[[ ${lines[-1]} =~ ^"redlock $command --help=all lists "[0-9]+" more options; redlock(1) explains all."$ ]]
 	done
 }
 
