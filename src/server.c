@@ -35,19 +35,19 @@ static int fail(struct server *server, enum cause cause, const char *what)
 }
 
 /* Why there is no connection. */
-static enum cause sort_failure(const struct stream *stream)
+static enum cause sort_failure(const struct server *server)
 {
-	if (stream->failure.refused)
+	if (server->stream.failure.refused)
 		return CAUSE_CERTIFICATE;
-	switch (stream->error) {
+	switch (server->stream.error) {
 	case EMFILE:
 	case ENFILE:
 	case ENOBUFS:
 	case ENOMEM:
-	case EADDRNOTAVAIL:
 		return CAUSE_SYSTEM;
 	case EACCES:
-		return CAUSE_BARRED_SOCKET;
+		return server->url.kind == URL_UNIX ? CAUSE_BARRED_SOCKET
+						    : CAUSE_AWAY;
 	default:
 		return CAUSE_AWAY;
 	}
@@ -55,7 +55,7 @@ static enum cause sort_failure(const struct stream *stream)
 
 static int fail_stream(struct server *server, const char *why)
 {
-	return fail(server, sort_failure(&server->stream), why);
+	return fail(server, sort_failure(server), why);
 }
 
 void server_init(struct server *server, struct url *url, bool identify)

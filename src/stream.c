@@ -124,11 +124,18 @@ static const char *fail_by(struct stream *stream, int error)
 	return fail(stream, strerror(error));
 }
 
-/* Tries the addresses from stream->address on. */
-static const char *connect_next(struct stream *stream)
+/* An address of a kind that this machine does not have, as IPv6 in most
+ * containers: it says nothing of the server. */
+static bool is_unusable(int cause)
 {
-	int cause = ENOENT;
+	return cause == EADDRNOTAVAIL || cause == EAFNOSUPPORT ||
+	       cause == ENETUNREACH;
+}
 
+/* Tries the addresses from stream->address on. cause: why the one before them
+ * failed; 0 if there is none. */
+static const char *connect_next(struct stream *stream, int cause)
+{
 	for (; stream->address < stream->addresses.count; stream->address++) {
 		stream->fd = connect_socket(
 			&stream->addresses.list[stream->address]);
@@ -137,14 +144,15 @@ static const char *connect_next(struct stream *stream)
 			stream->retry = deadline_in(ADDRESS_TIME);
 			return NULL;
 		}
-		cause = errno;
+		if (cause == 0 || !is_unusable(errno))
+			cause = errno;
 		if (cause == EAGAIN) {
 			stream->state = STREAM_PAUSING;
 			stream->retry = deadline_in(BACKLOG_PAUSE);
 			return NULL;
 		}
 	}
-	return fail_by(stream, cause);
+	return fail_by(stream, cause != 0 ? cause : ENOENT);
 }
 
 const char *stream_open(struct stream *stream, const struct url *url)
@@ -166,7 +174,7 @@ const char *stream_open(struct stream *stream, const struct url *url)
 		stream->state = STREAM_RESOLVING;
 		return NULL;
 	}
-	return connect_next(stream);
+	return connect_next(stream, 0);
 }
 
 static bool is_last_address(const struct stream *stream)
@@ -214,7 +222,7 @@ static const char *connected(struct stream *stream, short revents)
 		return fail_by(stream, cause);
 	stream_close(stream);
 	stream->address++;
-	return connect_next(stream);
+	return connect_next(stream, cause);
 }
 
 static const char *resolved(struct stream *stream)
@@ -222,7 +230,7 @@ static const char *resolved(struct stream *stream)
 	const char *why = resolve_finish(stream->lookup, &stream->addresses);
 
 	stream->lookup = NULL;
-	return why != NULL ? fail(stream, why) : connect_next(stream);
+	return why != NULL ? fail(stream, why) : connect_next(stream, 0);
 }
 
 const char *stream_step(struct stream *stream, short revents)
@@ -236,7 +244,7 @@ const char *stream_step(struct stream *stream, short revents)
 	if (stream->state == STREAM_HANDSHAKE && revents != 0)
 		return shake_hands(stream);
 	if (stream->state == STREAM_PAUSING && due)
-		return connect_next(stream);
+		return connect_next(stream, 0);
 	return NULL;
 }
 

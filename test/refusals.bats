@@ -122,3 +122,16 @@ no_row_failed() {
 		exec "$@"' - "$REDLOCK" acquire -n -S redis://127.0.0.1:1 "$KEY"
 	[[ $stderr == "redlock: $KEY: redis://127.0.0.1:1: Too many open files: this system opens no more connections: see ulimit -n" ]]
 }
+
+@test "an address of a kind that this machine does not have says nothing of the server" {
+	unshare --net --mount true || skip "namespaces can't be made here"
+	set_new
+	printf '%s both.test\n' 127.0.0.1 ::1 >"$SET/hosts"
+	# shellcheck disable=SC2016 # the inner shell's
+	run --separate-stderr timeout -k 1 20 unshare --net --mount sh -c 'ip link set lo up
+		sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+		mount --bind "$0" /etc/hosts && exec "$@"' "$SET/hosts" \
+		"$REDLOCK" acquire -n -S redis://both.test:7001 "$KEY"
+	[[ $status == 69 ]]
+	[[ $stderr == "redlock: $KEY: redis://both.test:7001: Connection refused: is it up, and is -S right?" ]]
+}
