@@ -402,8 +402,8 @@ signal_state() {
 	key_free 0
 }
 
+# native: valgrind, as a first process, breaks off if a signal does not end it
 # bats test_tags=native
-# valgrind, as a first process, breaks where a signal does not end it
 @test "as the first process of a container redlock reaps what is left to it, and ends on TERM" {
 	[[ $(id -u) == 0 ]] || skip "pid namespaces need root"
 	redlock_first() { exec setsid unshare --pid --fork --kill-child --mount-proc "$REDLOCK" run "$KEY" "$@"; }
