@@ -41,7 +41,7 @@
 
 /* One for each id, at its place in the file; the driver reads it. */
 struct slot {
-	volatile int64_t last, pid, wanted, ended;
+	volatile int64_t last, pid, wanted, ended, group;
 	char token[96];
 };
 
@@ -231,6 +231,7 @@ int main(int argc, char **argv)
 	snprintf(slot->token, sizeof(slot->token), "%s",
 		 setting("REDLOCK_TOKEN"));
 	slot->last = now();
+	slot->group = getpgrp();
 	slot->pid = getpid();
 	tell("enter id=%s key=%s kind=%s limit=%s fence=%s token=%s pid=%d\n",
 	     id, key, setting("SOAK_KIND"), setting("SOAK_LIMIT"), fence,
