@@ -146,7 +146,7 @@ allow() {
 		allow '~*' '&*' +@all "-$command"
 		redlock doctor -S "$REDLOCK_SERVERS?db=1"
 		case $command in
-		publish | pubsub | scan | dbsize | hgetall | zcount)
+		publish | pubsub | scan | dbsize | info | hgetall | zcount)
 			[[ $status == 0 ]]
 			finds "warning: its user lacks +$command, which" "$(server_url 0)?db=1"
 			;;
@@ -455,7 +455,7 @@ threading.Event().wait()
 @test "on a narrow terminal doctor's lines are broken between words, and nothing is lost" {
 	servers_start 2
 	wraps doctor
-	[[ ${#lines[@]} -gt 8 && ${lines[1]} == '    '[!\ ]* ]]
+	[[ ${#lines[@]} -gt 8 && ${lines[2]} == '    '[!\ ]* ]]
 }
 
 @test "a warning that is accepted is not told, in a text, in JSON and by the settings; its name is" {

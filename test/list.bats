@@ -100,7 +100,7 @@ $(held d '1 of 3 permits')"
 		[[ $status == 0 ]]
 		redlock list --format json
 		[[ $(of .key) == "\"$key\"" ]] || { echo "$key: $output" && false; }
-		[[ $(of .command) == '"acquire"' ]]
+		[[ $(of .command) == *' acquire '* ]]
 		rcli 0 DEL "$key"
 	done
 	redlock list

@@ -39,6 +39,7 @@ try(2, 'publish', 'redisson_lock__channel:' .. record, '')
 try(2, 'pubsub', sharded and 'shardnumsub' or 'numsub')
 try(2, 'scan', 0, 'count', 1)
 try(2, 'dbsize')
+try(2, 'info', 'replication')
 try(2, 'hgetall', key)
 try(2, 'zcount', key, 'x', 'y')
 return {1, lacks[1], lacks[2]}

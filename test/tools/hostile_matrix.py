@@ -558,7 +558,10 @@ DOCTOR = ["doctor", "--quarantine", "1ms", KEY]
 def is_said_where(case):
     name = "redis://127.0.0.1:[0-9]+" if case.servers[0].get("tcp") \
         else "unix:///.*0.sock"
-    for line in case.out.decode("latin-1").splitlines()[:-1]:
+    settings, *lines, _ = case.out.decode("latin-1").splitlines()
+    if not settings.startswith("settings: "):
+        yield "stdout: no settings: %r" % settings[:200]
+    for line in lines:
         if not re.match("%s: (ok|error: |warning: )" % name, line):
             yield "stdout: a line like %r" % line[:200]
     if len(case.out) > 3000:
