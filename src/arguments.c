@@ -276,10 +276,11 @@ static int read_letters(struct reader *reader, char **argv)
 		/* elsewhere -h is a host, and a job that printed help instead
 		 * of running would seem to have succeeded */
 		if (*letter == 'h' && (*value != '\0' || argv[1] != NULL))
-			return refuse(reader,
-				      "-h is help, and only as the last word: "
-				      "a server is named by -S%s",
-				      "");
+			return refuse(
+				reader,
+				"-h means help, and only as the last word: "
+				"a server is named by -S%s",
+				"");
 		if (option->takes != TAKES_VALUE) {
 			if (set(reader, option, NULL, as_given) < 0)
 				return -1;

@@ -136,7 +136,7 @@ static int break_lock(struct view *view, const char *mark,
 		return printed < 0 ? EXIT_SYSTEM : EXIT_DONE;
 	log_error("%s: %s", view->lock.key.data,
 		  view_count(view, STANDING_CHANGED) > 0
-			  ? "another holds it by now: it stays as it is"
+			  ? "someone else holds it by now: nothing was broken"
 			  : "not held");
 	return EXIT_NOT_HELD;
 }

@@ -41,7 +41,7 @@ static bool is_readable(const struct stat *found)
 static const char *why_distrusted(const struct stat *found)
 {
 	if (found->st_uid != 0 && found->st_uid != geteuid())
-		return "is neither yours nor root's: chown it, or name another "
+		return "it is neither yours nor root's: chown it, or name another "
 		       "by --config";
 	if ((found->st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return "others may write it: chmod go-w";

@@ -320,8 +320,8 @@ int config_check_room(const struct settings *settings, struct error *error)
 	if (settings->ttl > need)
 		return 0;
 	error_set(error, EXIT_USAGE,
-		  "a lease (-t) of %" PRId64 " ms leaves "
-		  "no room: it takes more than %" PRId64 " ms = %" PRId64
+		  "a lease (-t) of %" PRId64 " ms is too short to stop COMMAND "
+		  "in time: it must be longer than %" PRId64 " ms = %" PRId64
 		  " drift + %" PRId64 " to kill + %" PRId64 " --kill-after + "
 		  "2 x %" PRId64 " --server-timeout",
 		  settings->ttl, need, drift, margin, settings->kill_after,

@@ -347,10 +347,9 @@ static void warn_of_permits(struct doctor *doctor)
 	if (quorum->permits < 2 || quorum->count < 2 ||
 	    quorum_size(quorum) < quorum->count)
 		return;
-	snprintf(text, sizeof(text), "-P %" PRId64 " takes all %zu servers",
+	snprintf(text, sizeof(text), "with -P %" PRId64 " all %zu servers",
 		 quorum->permits, quorum->count);
-	checkup_warn(&doctor->warnings, WARNING_PERMITS, text,
-		     ", so none may be down",
+	checkup_warn(&doctor->warnings, WARNING_PERMITS, text, " must be up",
 		     ": use fewer permits, or more servers");
 }
 

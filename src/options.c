@@ -93,7 +93,7 @@ static const char *set_text(struct settings *settings, void *field, char *value)
 	const char **text = field;
 
 	*text = config_keep(settings, value);
-	return *value == '\0' ? "a text" : NULL;
+	return *value == '\0' ? "valid: it is empty" : NULL;
 }
 
 /* OpenSSL takes an empty name, and one that begins with a dot, for many. */

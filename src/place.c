@@ -64,7 +64,7 @@ const char *place_parse(struct url *url, char *text)
 		*end++ = '\0';
 		unescape_zone(text);
 		if (*end != '\0' && *end != ':')
-			return "trailing text behind ']'";
+			return "trailing text after ']'";
 		if (strchr(text, ':') == NULL)
 			return "brackets are for IPv6 addresses";
 		if (*end == ':')

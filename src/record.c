@@ -164,7 +164,8 @@ void record_print_misfit(struct buffer *text, const struct busy *busy)
 		buffer_print(text, ": use -P %" PRId64 ", as they do",
 			     busy->permits);
 	else if (busy->misfit == MISFIT_THEIRS)
-		buffer_print(text, ": that one has no -P");
+		buffer_print(text, ": that one was taken without -P: use it "
+				   "everywhere or nowhere");
 }
 
 void record_print_busy(struct buffer *text, const struct busy *busy)

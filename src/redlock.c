@@ -182,9 +182,10 @@ static int refuse_command(char **argv)
 	if (meant == NULL)
 		meant = find_nearest(name);
 	if (strcmp(name, "-h") == 0)
-		log_error("-h is help, and only as the last word: a server is "
-			  "named by -S, after the command: redlock run -S URL "
-			  "KEY COMMAND");
+		log_error(
+			"-h means help, and only as the last word: a server is "
+			"named by -S, after the command: redlock run -S URL "
+			"KEY COMMAND");
 	else if (name[0] == '-' && argv[1] == NULL)
 		log_error("option '%s' is for a command: see redlock help; "
 			  "the version is redlock --version",

@@ -424,7 +424,8 @@ static int seek(struct server *server, const struct pollfd *polled)
 		return blame_discovery(server);
 	case DISCOVERY_CHANGED:
 		if (checking && server->stream.state != STREAM_DOWN)
-			return fail(server, CAUSE_AWAY, "it is there now");
+			return fail(server, CAUSE_AWAY,
+				    "it has moved to another address");
 		disconnect(server);
 		break;
 	case DISCOVERY_CONFIRMED:

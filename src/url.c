@@ -426,8 +426,8 @@ static const char *parse_sentinel(struct url *url, char *rest)
 	if (wrong != NULL)
 		return wrong;
 	if (place_check_host(name, "._-") != NULL)
-		return "a master's name is of letters, digits, '.', '-' and "
-		       "'_'";
+		return "a master's name has only letters, digits, '.', '-' "
+		       "and '_'";
 	url->master = heap_copy(name);
 	return db != NULL && *db != '\0' ? parse_db(url, db) : NULL;
 }

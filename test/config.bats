@@ -120,7 +120,7 @@ REFUSED=(config set token help yes foreign quiet command status-fd format confli
 	mistake 1 "min-hold '25h' is not .*day" 'min-hold = 25h'
 	mistake 1 "tries '0' is not a number" 'tries = 0'
 	mistake 1 "on-lost 'keep' is not kill, warn" 'on-lost = keep'
-	mistake 1 "label '' is not a text" 'label ='
+	mistake 1 "label '' is not valid: it is empty" 'label ='
 	mistake 1 "nonblock 'true' is not yes or no" 'nonblock = true'
 	mistake 1 "verbose '' is not yes or no" 'verbose ='
 	mistake 1 "poll '1x' is not a DURATION" 'poll = 1x'
@@ -276,13 +276,13 @@ REFUSED=(config set token help yes foreign quiet command status-fd format confli
 	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	HOME=$SET/home refuses 69 "$(literal "$NOWHERE")" acquire key
 	chown 65533 "$SET/home/.config/redlock.conf"
-	HOME=$SET/home refuses 78 "redlock.conf: is neither yours nor root's" acquire key
+	HOME=$SET/home refuses 78 "redlock.conf: it is neither yours nor root's" acquire key
 	chown 65534 "$SET/home/.config/redlock.conf"
 	HOME=$SET/home refuses 69 "$(literal "$NOWHERE")" acquire key
 	# root, with the HOME of the one who has become root
 	TRACER=()
-	HOME=$SET/home refuses 78 "redlock.conf: is neither yours nor root's: chown it, or name another by --config" acquire key
-	refuses 78 "redlock.conf: is neither yours nor root's" acquire --config "$SET/home/.config/redlock.conf" key
+	HOME=$SET/home refuses 78 "redlock.conf: it is neither yours nor root's: chown it, or name another by --config" acquire key
+	refuses 78 "redlock.conf: it is neither yours nor root's" acquire --config "$SET/home/.config/redlock.conf" key
 	no_row_failed
 }
 

@@ -202,7 +202,7 @@ in_turn() {
 		takes "other$kind" $kind --label 'one only'
 		wait_until "entered other$kind"
 		redlock run -n -P 3 "$KEY" touch "$TMP/ran"
-		expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'one only' for .*: that one has no -P"
+		expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'one only' for .*: that one was taken without -P: use it everywhere or nowhere"
 		ends "other$kind"
 		done_well "other$kind"
 	done
@@ -254,11 +254,11 @@ in_turn() {
 	# servers, permits, how many may be down
 	while read -ra words; do
 		use "${words[0]}"
-		warning="warning: -P ${words[1]} takes all ${words[0]} servers, so none may be down: use fewer permits, or more servers (--accept permits)"
+		warning="warning: with -P ${words[1]} all ${words[0]} servers must be up: use fewer permits, or more servers (--accept permits)"
 		((words[2] > 0 || words[0] == 1 || words[1] == 1)) && warning='none'
 		redlock doctor --quarantine 0 -P "${words[1]}" "$KEY"
 		[[ $status == 0 ]]
-		[[ $(grep '^warning: -P' <<<"$output" || echo none) == "$warning" ]]
+		[[ $(grep '^warning: with -P' <<<"$output" || echo none) == "$warning" ]]
 		redlock run --quarantine 0 -n -P "${words[1]}" "$KEY" true
 		expect 0
 	done <<-'ROWS'
@@ -483,9 +483,9 @@ left_alone() {
 	takes a --label 'job a'
 	wait_until 'entered a'
 	redlock run -P 3 -n "$KEY" true
-	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'job a' for [0-9.]+m?s: that one has no -P"
+	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ 'job a' for [0-9.]+m?s: that one was taken without -P: use it everywhere or nowhere"
 	takes b -P 3
-	wait_until 'grep -q "held by .*, 1st in line, waiting for [0-9]*m*s: that one has no -P$" "$TMP/b.err"'
+	wait_until 'grep -q "held by .*, 1st in line, waiting for [0-9]*m*s: that one was taken without -P: use it everywhere or nowhere$" "$TMP/b.err"'
 	ends a b
 	finish a
 	finish b

@@ -702,7 +702,7 @@ locks() {
 	done
 	refuses 64 '^redlock: --insecure trusts everybody: it cannot go with --crl$' acquire -S rediss://h --insecure --crl a key
 	for option in cacert crl cert key-file sni; do
-		[[ $option == sni ]] || refuses 64 "^redlock: acquire: --$option '' is not a text$" acquire -S rediss://h "--$option=" key
+		[[ $option == sni ]] || refuses 64 "^redlock: acquire: --$option '' is not valid: it is empty$" acquire -S rediss://h "--$option=" key
 		refuses 64 "--$option needs a value" acquire --"$option"
 		refuses 64 "--$option is given twice" acquire -S rediss://h "--$option" a "--$option" b key
 	done

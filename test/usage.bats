@@ -291,12 +291,12 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 @test "-h is help only as the last word, and -S is named" {
 	local command
 	for command in run acquire release extend status list wait break doctor; do
-		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -h lock1 key true
-		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -hlock1 key true
-		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -qh lock1
-		refuses 64 '-h is help, and only as the last word: .* -S' "$command" -h ''
+		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -h lock1 key true
+		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -hlock1 key true
+		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -qh lock1
+		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -h ''
 	done
-	refuses 64 '-h is help, and only as the last word: .* -S' -h lock1 run key true
+	refuses 64 '-h means help, and only as the last word: .* -S' -h lock1 run key true
 	redlock run -n -h
 	[[ $status == 0 && $output == usage:* ]]
 	no_row_failed
