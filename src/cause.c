@@ -86,6 +86,9 @@ static const struct meaning meanings[] = {
 	[CAUSE_NO_CLUSTER] = {EXIT_UNREACHED, false, false,
 			      "it is not a node of a cluster",
 			      "use redis:// for a single server"},
+	[CAUSE_NO_SENTINEL] = {EXIT_UNREACHED, false, false,
+			       "it is not a Sentinel",
+			       "use redis:// for a single server"},
 	[CAUSE_REPLICA] = {EXIT_UNREACHED, false, false,
 			   "it is a replica, which takes no locks "
 			   "(READONLY)",
@@ -196,6 +199,8 @@ static const struct {
 	{"NOREPLICAS", CAUSE_REPLICAS},
 	{"NOSCRIPT", CAUSE_SCRIPT},
 	{"EXECABORT", CAUSE_TRANSACTION},
+	{"ERR unknown command 'SENTINEL'", CAUSE_NO_SENTINEL},
+	{"ERR unknown command `SENTINEL`", CAUSE_NO_SENTINEL}, /* Redis 6 */
 	{"ERR unknown command", CAUSE_COMMAND},
 	{"ERR Unknown Redis command", CAUSE_COMMAND},
 	{"Unknown Redis command", CAUSE_COMMAND},

@@ -88,6 +88,16 @@ no_row_failed() {
 	no_row_failed
 }
 
+@test "a plain server that is named as a Sentinel is told so" {
+	refusing
+	local failed_rows=0 quoted
+	for quoted in "'SENTINEL'" '`SENTINEL`'; do # Redis 7, and 6
+		all_say "-ERR unknown command $quoted, with args beginning with: 'get-master-addr-by-name' 'main'\r\n"
+		told 69 'it is not a Sentinel' 'use redis:// for a single server' -S "redis+sentinel://${SEVERAL//redis:\/\//}/main"
+	done
+	no_row_failed
+}
+
 @test "a password that is missing or wrong, and one that nobody wants, are told apart everywhere" {
 	servers_start 3
 	local i failed_rows=0 url
