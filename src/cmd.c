@@ -164,6 +164,16 @@ static void give_back(struct session *session)
 		cmd_complain(session, &error);
 }
 
+void cmd_hide_logins(const struct session *session, char *label)
+{
+	const struct quorum *quorum = &session->quorum;
+
+	url_hide_logins(label);
+	url_hide_password(label, getenv("REDLOCK_PASSWORD"));
+	for (size_t i = 0; i < quorum->count; i++)
+		url_hide_password(label, quorum->servers[i].url.password);
+}
+
 struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 {
 	const struct settings *settings = session->settings;

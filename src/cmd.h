@@ -39,6 +39,10 @@ int cmd_print(const char *text, size_t length);
 /* From now on what the session waits for ends with a signal. */
 int cmd_heed_signals(struct session *session);
 
+/* Makes the logins of URLs in a label, and the passwords of this session, the
+ * environment's among them, unreadable: others see it. */
+void cmd_hide_logins(const struct session *session, char *label);
+
 /*
  * Waits for the lock as the settings say; signals must be heeded.
  * pid, label: for those who find KEY held. Prints why there is no lock.

@@ -71,12 +71,12 @@ static int give_back(struct session *session)
 }
 
 /* What is to be done under the lock: the script that called us, without the
- * passwords of URLs in its command line. */
-static void make_label(struct buffer *label)
+ * passwords in its command line. */
+static void make_label(const struct session *session, struct buffer *label)
 {
 	if (!process_command_line(getppid(), label))
 		buffer_print(label, "acquire");
-	url_hide_logins(label->data);
+	cmd_hide_logins(session, label->data);
 }
 
 int cmd_acquire(struct settings *settings)
@@ -94,7 +94,7 @@ int cmd_acquire(struct settings *settings)
 	}
 	session.lock.by_hand = true;
 	/* the shell that waits for the token is the holder */
-	make_label(&label);
+	make_label(&session, &label);
 	taken = cmd_take(&session, getppid(), label.data);
 	buffer_release(&label);
 	status = taken.status;

@@ -39,7 +39,6 @@ struct run {
 
 /* --- before the lock ---------------------------------------------------- */
 
-/* What others are told of COMMAND: not the passwords of URLs in it. */
 static void plan_label(struct run *run)
 {
 	if (run->settings->shell_command != NULL)
@@ -48,7 +47,6 @@ static void plan_label(struct run *run)
 	     word++)
 		buffer_print(&run->label, "%s%s",
 			     run->label.length > 0 ? " " : "", *word);
-	url_hide_logins(run->label.data);
 }
 
 static void plan_command(struct run *run)
@@ -461,6 +459,7 @@ int cmd_run(struct settings *settings)
 	run.signals = run.session.quorum.interrupt;
 	run.session.lock.room = config_room(settings);
 	run.session.lock.meanwhile = (struct meanwhile){make_guard, &run};
+	cmd_hide_logins(&run.session, run.label.data);
 	run.taken = cmd_take(&run.session, getpid(), run.label.data);
 	run.outcome = run.taken.outcome;
 	status = run.taken.status;

@@ -144,6 +144,21 @@ void url_hide_logins(char *text)
 	}
 }
 
+void url_hide_password(char *text, const char *password)
+{
+	size_t length = password != NULL ? strlen(password) : 0;
+	size_t shown = length < 3 ? length : 3;
+
+	if (length == 0)
+		return;
+	for (; (text = strstr(text, password)) != NULL; text += shown) {
+		const char *rest = text + length;
+
+		memset(text, '*', shown);
+		memmove(text + shown, rest, strlen(rest) + 1);
+	}
+}
+
 static bool is_scheme(const char *text, size_t length)
 {
 	static const char *const schemes[] = {

@@ -83,4 +83,7 @@ void url_hide_secret(char *text);
 /* The same for the logins of all URLs in a text, which may become shorter. */
 void url_hide_logins(char *text);
 
+/* The same for a password, or NULL, wherever it stands. */
+void url_hide_password(char *text, const char *password);
+
 #endif

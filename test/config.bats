@@ -846,6 +846,19 @@ system_file() {
 	REDLOCK_PASSWORD=hunter2 ends 77 --set b
 }
 
+@test "a password is not shown to others where the command line of the calling script has it" {
+	servers_start 1
+	rcli 0 CONFIG SET requirepass hunter2
+	# shellcheck disable=SC2016
+	sh -c 'REDLOCK_PASSWORD=hunter2 "$REDLOCK" acquire "$1"; true' sh "$KEY" ||
+		true
+	REDLOCK_PASSWORD=hunter2 redlock run -n "$KEY" -- true
+	[[ $status == 75 && $stderr == *"REDLOCK_PASSWORD=*** "* ]]
+	[[ $stderr != *hunter2* ]]
+	rcli_says=$(REDISCLI_AUTH=hunter2 rcli 0 HGETALL "{$KEY}:redlock")
+	[[ -n $rcli_says && $rcli_says != *hunter2* ]]
+}
+
 @test "a set that is in no file is a wrong configuration; a near miss is told what was meant" {
 	file 'ttl = 5s\n[prod]\nserver = unix:///a\n[empty]\nttl = 5s\n'
 	refuses 78 "--set 'prdo': no configuration file has this section: $(literal "$FILE"): did you mean prod\?" \
