@@ -248,15 +248,18 @@ static void explain_each(const struct lock *lock, struct error *error)
 void ballot_explain_failure(const struct lock *lock, struct error *error)
 {
 	const struct server *culprit = find_culprit(lock);
-	size_t count = lock->quorum->count, failed = 0;
+	const struct server *servers = lock->quorum->servers;
+	size_t count = lock->quorum->count, failed = 0, which = 0;
 
 	if (lock->alias) {
 		*error = lock->alias_error;
 		return;
 	}
 	error_set(error, EXIT_UNREACHED, "%s", "");
-	if (culprit != NULL)
+	if (culprit != NULL) {
 		error->code = cause_code(culprit->cause);
+		which = (size_t)(culprit - servers);
+	}
 	error->passing = !ballot_is_hopeless(lock);
 	/* KEY is in use in another way, which is no matter of one server */
 	if (count > 1 && error->code != EXIT_MISUSED) {
@@ -269,11 +272,8 @@ void ballot_explain_failure(const struct lock *lock, struct error *error)
 		explain_each(lock, error);
 		return;
 	}
-	if (count == 1)
-		culprit = &lock->quorum->servers[0];
-	error_append(error, "%s: ", culprit->url.name);
-	ballot_explain_server(lock, (size_t)(culprit - lock->quorum->servers),
-			      error);
+	error_append(error, "%s: ", servers[which].url.name);
+	ballot_explain_server(lock, which, error);
 }
 
 void ballot_explain_loss(const struct lock *lock, struct error *error)
