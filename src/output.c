@@ -187,7 +187,9 @@ static size_t column_of(const struct buffer *buffer)
 
 	while (at > 0 && buffer->data[at - 1] != '\n')
 		at--;
-	return output_width(buffer->data + at, buffer->length - at);
+	return at < buffer->length
+		       ? output_width(buffer->data + at, buffer->length - at)
+		       : 0; /* maybe without data */
 }
 
 void output_wrap(struct buffer *buffer, const char *text, size_t length,
