@@ -19,13 +19,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* a program's, that is named as every file is */
 static int descriptor;
 static char path[32];
+static char *nothing[] = {NULL}; /* in the environment */
 
 static void put(const uint8_t *data, size_t size)
 {
 	if (descriptor == 0) {
-		unsetenv("REDLOCK_SERVERS");
-		unsetenv("REDLOCK_PASSWORD");
-		unsetenv("REDLOCK_PASSWORD_FILE");
+		environ = nothing;
 		descriptor = memfd_create("redlock.conf", MFD_CLOEXEC);
 		fchmod(descriptor, 0600);
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);

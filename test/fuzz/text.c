@@ -1,22 +1,28 @@
 /*
- * What users write (durations, URLs, lists of them, patterns, signal names,
- * REDLOCK_HELD, REDLOCK_SERVERS), what is read out of replies (messages,
- * refusals, INFO, nodes), names of records, suggestions, and every byte string
- * made fit for a terminal, JSON and a shell. The first byte is the part, the
- * rest its text. Built with -fsanitize=fuzzer.
+ * What users write (command lines, durations, URLs, lists of them, patterns,
+ * signal names, variables, REDLOCK_HELD, REDLOCK_SERVERS), what is read out of
+ * replies (messages, refusals, INFO, nodes), names of records, suggestions,
+ * passwords in labels, and every byte string made fit for a terminal, JSON and a
+ * shell. The first byte is the part, the rest its text. Built with
+ * -fsanitize=fuzzer.
  */
 #include <ctype.h>
+#include <fnmatch.h>
 #include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "arguments.h"
 #include "config.h"
 #include "duration.h"
+#include "environment.h"
 #include "glob.h"
 #include "held.h"
 #include "keyset.h"
 #include "nodes.h"
+#include "options.h"
 #include "output.h"
 #include "record.h"
 #include "requests.h"
@@ -24,10 +30,13 @@
 #include "signals.h"
 #include "slot.h"
 #include "suggest.h"
+#include "synonym.h"
 #include "url.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char *nothing[] = {NULL}; /* in the environment */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -39,13 +48,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void fuzz_duration(const char *text)
 {
 	char formatted[DURATION_TEXT];
-	int64_t ms = -1;
+	int64_t ms = -1, shown = -1;
 
-	if (duration_parse(text, &ms) == DURATION_OK &&
-	    (ms < 0 || ms > DURATION_MAX))
+	if (duration_parse(text, &ms) != DURATION_OK) {
+		if (ms != -1)
+			abort();
+		return;
+	}
+	if (ms < 0 || ms > DURATION_MAX)
 		abort();
-	if (ms >= 0)
-		duration_format(formatted, ms);
+	/* what is shown of it can be written, and is not more */
+	duration_format(formatted, ms);
+	if (duration_parse(formatted, &shown) != DURATION_OK || shown > ms)
+		abort();
 }
 
 /* Scheme and path, or host: nothing of what is before an '@'. */
@@ -203,6 +218,25 @@ static bool matches_slowly(const char *pattern, const char *text, size_t length,
 	       matches_slowly(pattern + 1, text + 1, length - 1, steps);
 }
 
+/* What fnmatch(3) is asked: whole classes of ASCII, and few stars, of which it
+ * would try every place. */
+static bool is_asked(const char *pattern, const char *text, size_t length)
+{
+	size_t stars = 0;
+
+	for (const char *c = pattern; *c != '\0'; c++) {
+		stars += *c == '*';
+		if ((unsigned char)*c > 0x7e || stars > 3 ||
+		    (*c == '[' && strchr(":=.", c[1]) != NULL) ||
+		    (*c == '\\' && c[1] == '\0'))
+			return false;
+	}
+	for (size_t i = 0; i < length; i++)
+		if (text[i] <= 0)
+			return false;
+	return length < 100 && strlen(pattern) < 100;
+}
+
 /* The pattern, a newline, and the text. */
 static void fuzz_glob(char *text, size_t size)
 {
@@ -218,6 +252,8 @@ static void fuzz_glob(char *text, size_t size)
 	found = glob_matches(text, end, rest);
 	slowly = matches_slowly(text, end, rest, &steps);
 	if (steps <= 20000 && found != slowly)
+		abort();
+	if (is_asked(text, end, rest) && found != (fnmatch(text, end, 0) == 0))
 		abort();
 }
 
@@ -262,6 +298,101 @@ static void fuzz_refusal(const char *text)
 	refusal = cause_of_login(text);
 	if (refusal.cause < CAUSE_OTHER)
 		abort();
+}
+
+/* Columns, indent, and text: broken at blanks, and nothing else is changed. */
+static void fuzz_wrap(const char *text, size_t size)
+{
+	struct buffer visible = {0}, wrapped = {0};
+	size_t at = 0;
+
+	if (size < 3)
+		return;
+	output_visible(&visible, text + 2, size - 2, 1);
+	output_wrap(&wrapped, visible.data, visible.length,
+		    (unsigned char)text[0], (unsigned char)text[1] % 40);
+	for (size_t i = 0; i < visible.length; i++) {
+		if (visible.data[i] == ' ')
+			continue;
+		at += strspn(wrapped.data + at, " \n");
+		if (wrapped.data[at++] != visible.data[i])
+			abort();
+	}
+	buffer_release(&visible);
+	buffer_release(&wrapped);
+}
+
+/* A password, a newline, and a label. */
+static void fuzz_label(char *text)
+{
+	char *label = strchr(text, '\n');
+
+	if (label == NULL)
+		return;
+	*label++ = '\0';
+	url_hide_logins(label);
+	url_hide_password(label, text);
+	if (*text != '\0' && strchr(text, '*') == NULL &&
+	    strstr(label, text) != NULL)
+		abort();
+}
+
+/* What others call it is an option that there is. */
+static void fuzz_synonym(const char *text)
+{
+	const struct synonym *synonym = synonym_find(text);
+
+	if (synonym == NULL)
+		return;
+	if (synonym->option[0] == '\0'
+		    ? synonym_text(synonym) == NULL
+		    : options_find(synonym->option, strlen(synonym->option),
+				   ~0U) == NULL)
+		abort();
+}
+
+/* NAME=VALUE, behind the prefix: known, or told once. */
+static void fuzz_variable(const char *text, size_t size)
+{
+	struct buffer told = {0};
+	char *entry = malloc(size + sizeof("REDLOCK_"));
+	size_t at = 0;
+
+	strcpy(entry, "REDLOCK_");
+	strcat(entry, text);
+	environ = nothing;
+	putenv(entry);
+	if (environment_next_unknown(&at, &told) &&
+	    (told.length == 0 || environment_next_unknown(&at, &told)))
+		abort();
+	environ = nothing;
+	free(entry);
+	buffer_release(&told);
+}
+
+/* The command, and a word a line: all of it is understood, or it is said why. */
+static void fuzz_arguments(char *text)
+{
+	struct command command = {.name = "command"};
+	struct settings settings;
+	struct error error = {0};
+	char *words[32], *word;
+	size_t count = 0;
+
+	command.id = 1U << (unsigned char)*text % 9;
+	for (text += *text != '\0'; count < 31 && (word = strsep(&text, "\n"));)
+		words[count++] = word;
+	words[count] = NULL;
+	environ = nothing;
+	config_init(&settings);
+	if (arguments_parse(&settings, &command, words, &error) < 0) {
+		if (error.text[0] == '\0' || error.code == 0)
+			abort();
+	} else if (!settings.help && settings.key == NULL &&
+		   !(command.id & (COMMAND_LIST | COMMAND_DOCTOR))) {
+		abort();
+	}
+	config_release(&settings);
 }
 
 /* A record's name tells its KEY from all others. */
@@ -375,6 +506,21 @@ static void fuzz(char part, char *text, size_t size)
 		break;
 	case 'i':
 		fuzz_identity(text, size);
+		break;
+	case 'w':
+		fuzz_wrap(text, size);
+		break;
+	case 'b':
+		fuzz_label(text);
+		break;
+	case 'y':
+		fuzz_synonym(text);
+		break;
+	case 'v':
+		fuzz_variable(text, size);
+		break;
+	case 'a':
+		fuzz_arguments(text);
 		break;
 	default:
 		fuzz_token(text);

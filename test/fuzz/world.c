@@ -352,7 +352,7 @@ short stream_events(const struct stream *stream, bool output)
 						  : POLLIN;
 }
 
-const char *stream_why(const struct stream *stream)
+const char *stream_why(struct stream *stream)
 {
 	(void)stream;
 	return strerror(errno);
