@@ -195,6 +195,16 @@ stand_in() {
 	wait_until '[[ $(<"$TMP/ears.out") == *"1 "[0-9]*" 3000 -" ]]'
 }
 
+@test "a waiter of an earlier version is granted a reentrant lock by its own token" {
+	one_server
+	stand_in 1
+	rcli 0 HSET "$(record):wishes" handmade $'20000 hash 0 1 +0123 1 9000000000000\ncommand=by hand\n'
+	redlock run -r -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*"
+	[[ $(rcli 0 HGETALL "$KEY") == $'handmade\n1' ]]
+	wait_until '[[ $(<"$TMP/ears.out") == *"1 "[0-9]*" 3000 +0123" ]]'
+}
+
 @test "where nobody holds KEY and others wait for it, that is what is said" {
 	one_server
 	rcli 0 ACL SETUSER "mute-$KEY" on '>pw' '~*' '&*' +@all -publish

@@ -13,7 +13,8 @@ local function read_wish(place)
   local text = call('hget', wishes, place)
   local ttl, kind, permits, clock, hold, request, knows, seen, description =
     (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?([0+]?)(%d*)\n(.*)$')
-  return ttl and {who = hold == '-' and place or place:sub(#hold + 2),
+  local named = ttl and place:sub(1, #hold + 1) == hold .. ':' -- an earlier version's is the token
+  return ttl and {who = named and place:sub(#hold + 2) or place,
     ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
     clock = tonumber(clock), hold = hold, request = request, seen = tonumber(seen) or now,
     knows_age = knows ~= '', description = description}
