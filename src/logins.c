@@ -20,12 +20,17 @@
 static const char *why_unfit(const struct stat *found, ssize_t size,
 			     const char *text)
 {
+	size_t line = strcspn(text, "\r\n");
+
 	if (S_ISREG(found->st_mode) &&
 	    (found->st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return "others may write it: chmod go-w";
-	if (size == PASSWORD_LONGEST && strpbrk(text, "\r\n") == NULL)
+	/* what follows would be left out: maybe it is UTF-16 */
+	if (text[line] == '\0' && line < (size_t)size)
+		return "its first line has a NUL byte: is it plain text?";
+	if (size == PASSWORD_LONGEST && text[line] == '\0')
 		return "its first line is too long";
-	return strcspn(text, "\r\n") == 0 ? "its first line is empty" : NULL;
+	return line == 0 ? "its first line is empty" : NULL;
 }
 
 /* What is there, up to the end of the first line. A pipe's other end may take
@@ -54,7 +59,7 @@ static ssize_t read_line(int fd, mode_t mode, char text[PASSWORD_LONGEST + 1])
 
 static const char *why_unread(int cause)
 {
-	return cause == ETIME ? "nothing was written into it for 10s"
+	return cause == ETIME ? "no line was written into it for 10s"
 			      : strerror(cause);
 }
 

@@ -919,7 +919,9 @@ shows_no_secret() {
 	: >"$TMP/pipe"
 	finish empty
 	expect 78 '' "redlock: REDLOCK_PASSWORD_FILE: $TMP/pipe: its first line is empty"
-	REDLOCK_PASSWORD_FILE=$TMP/pipe refuses 78 'pipe: nothing was written into it for 10s' acquire key
+	printf 'a\0b\0\n\0' >"$TMP/utf-16"
+	REDLOCK_PASSWORD_FILE=$TMP/utf-16 refuses 78 'utf-16: its first line has a NUL byte: is it plain text\?' acquire key
+	REDLOCK_PASSWORD_FILE=$TMP/pipe refuses 78 'pipe: no line was written into it for 10s' acquire key
 	no_row_failed
 }
 
