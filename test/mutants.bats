@@ -245,8 +245,9 @@ broken_in_between() {
 	local i first
 	servers_start 3
 	proxies_start
-	for i in 0 2; do rcli "$i" HSET "$(record)" fence 4000000000000 || return; done
-	rcli 1 HSET "$(record)" fence 1000000000000
+	# records that are old: an answer that is a second late makes none seem younger than the others
+	for i in 0 2; do rcli "$i" HSET "$(record)" began 1 fence 4000000000000 || return; done
+	rcli 1 HSET "$(record)" began 1 fence 1000000000000
 	proxy 1 still
 	spawn first "$REDLOCK" acquire -S "$(server_url 0),$(proxy_url 1),unix://$SERVERS/2/cut" \
 		--quarantine 0 --server-timeout 50s -n -t 60s "$KEY"
