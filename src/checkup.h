@@ -30,7 +30,7 @@ struct checkup {
 void checkup_init(struct checkup *at);
 void checkup_release(struct checkup *at);
 
-/* What a user may accept: then it is not told. */
+/* What a user may accept; an accepted one is not printed. */
 enum warning {
 	WARNING_RIGHTS,
 	WARNING_SUBSCRIPTION,

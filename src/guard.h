@@ -94,7 +94,7 @@ void guard_tell(struct guard *guard, struct guard_times times);
 /* Whether COMMAND is being stopped by the guard, by SIGKILL in the end. */
 bool guard_kills(struct guard *guard);
 
-/* When the guard stops COMMAND, by SIGKILL in the end, if it is told nothing more. */
+/* When the guard begins to stop COMMAND, if it is sent no newer deadline. */
 struct deadline guard_begins(struct guard *guard);
 
 /* When COMMAND ought to be dead after a loss that was told. */

@@ -25,10 +25,9 @@ int lock_inspect(struct view *view, struct error *error);
 int lock_is_held(struct view *view, const char *token, struct error *error);
 
 /*
- * Takes KEY away from all its holders, which are in the view then. Nothing is
- * done on servers where the holder with this mark is none of them ("" for
- * whoever it is), or where KEY is not a lock, unless it is to go all the same
- * (foreign). 0, or -1 as lock_inspect.
+ * Takes KEY away from all its holders, which are in the view then. A server is
+ * left alone if none of its holders has this mark ("": any holder will do), or
+ * if KEY is not a lock there and not `foreign`. 0, or -1 as lock_inspect.
  */
 int lock_break(struct view *view, const char *mark, bool foreign,
 	       struct error *error);

@@ -40,7 +40,7 @@ extern const struct option options[];
 extern const size_t option_count;
 
 /* The row of this name, or second name, that one of these commands takes, else
- * any other that a command takes; NULL where there is none. */
+ * any other that a command takes; NULL if there is none. */
 const struct option *options_find(const char *name, size_t length,
 				  unsigned commands);
 
@@ -62,7 +62,7 @@ const struct option *options_find_variable(const char *name);
 uint64_t options_bit(const struct option *option);
 uint64_t options_opposites(const struct option *option);
 
-/* Notes that the option is given, by what settings->here says. Where it is
+/* Notes that the option is given, by what settings->here says. If it is
  * given more than once, the first place counts. */
 void options_note(struct settings *settings, const struct option *option);
 

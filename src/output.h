@@ -38,7 +38,7 @@ size_t output_width(const char *text, size_t length);
 
 /*
  * Appends visible text, broken at blanks into lines of so many columns (0: as it
- * is); each line but the first begins with `indent` blanks. What is behind the
+ * is); each line but the first begins with `indent` blanks. What is after the
  * buffer's last newline belongs to the first line. A word that is too long has a
  * line of its own.
  */
