@@ -22,6 +22,6 @@
 /* Turns a URL_LOCAL into the URL_UNIX of the running server, started where
  * need be. The name for people stays `local:`. */
 int local_resolve(struct url *url, struct deadline until, struct error *error)
-	__attribute__((noinline)); /* so that other runs have no stack for its paths */
+	__attribute__((noinline)); /* other runs need no stack for it */
 
 #endif
