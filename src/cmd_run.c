@@ -150,26 +150,45 @@ static void note_lost(struct run *run)
 			  : ": COMMAND is stopped");
 }
 
-/* Hands on every signal that has come, but what COMMAND has got as well. Whether the
- * whole job was told to stop. */
-static bool take_signals(struct run *run)
+/* When those that are still there are told of, once: they ought to be dead. */
+static struct deadline name_at(struct run *run)
 {
-	bool stops = false;
+	if (run->named)
+		return deadline_never();
+	if (run->overdue.begun)
+		return overdue_done(&run->overdue);
+	return run->lost && run->settings->on_lost == ON_LOST_KILL
+		       ? guard_done(&run->guard)
+		       : deadline_never();
+}
+
+/* When something is to be done, even if no signal comes. */
+static struct deadline next_due(struct run *run)
+{
+	return deadline_earlier(name_at(run),
+				deadline_earlier(overdue_next(&run->overdue),
+						 watchdog_due(&run->watchdog)));
+}
+
+/* Hands on a signal that has come, if COMMAND has not got it as well. One at a time,
+ * so that who sends them all the time keeps nothing else waiting. Whether the whole
+ * job was told to stop. */
+static bool take_signal(struct run *run)
+{
 	pid_t sender;
+	bool shared;
 	int number;
 
-	while ((number = signals_next_from(&sender)) != 0) {
-		bool shared;
-
-		if (number == SIGCHLD)
-			continue;
-		shared = job_has_got(&run->job, number, sender) &&
-			 child_shares_group(&run->child);
-		stops |= shared && number == SIGTSTP;
-		if (!shared)
-			child_signal(&run->child, number);
-	}
-	return stops;
+	do
+		number = signals_next_from(&sender);
+	while (number == SIGCHLD);
+	if (number == 0)
+		return false;
+	shared = job_has_got(&run->job, number, sender, next_due(run)) &&
+		 child_shares_group(&run->child);
+	if (!shared)
+		child_signal(&run->child, number);
+	return shared && number == SIGTSTP;
 }
 
 /* The shell waits for us to stop, too, and will bring both back. Who stops COMMAND
@@ -198,18 +217,6 @@ static void stop_overdue(struct run *run)
 	if (overdue_act(&run->overdue))
 		log_error("%s: stopped after --max-hold %s", run->settings->key,
 			  duration_format(text, run->settings->max_hold));
-}
-
-/* When those that are still there are told of, once: they ought to be dead. */
-static struct deadline name_at(struct run *run)
-{
-	if (run->named)
-		return deadline_never();
-	if (run->overdue.begun)
-		return overdue_done(&run->overdue);
-	return run->lost && run->settings->on_lost == ON_LOST_KILL
-		       ? guard_done(&run->guard)
-		       : deadline_never();
 }
 
 static void name_left(struct run *run)
@@ -254,15 +261,10 @@ static void wait_for_command(struct run *run)
 			note_lost(run);
 		if (!run->lost && !run->overdue.begun)
 			polled[1].fd = watchdog_fd(&run->watchdog);
-		deadline_poll(polled, 2,
-			      deadline_earlier(
-				      name_at(run),
-				      deadline_earlier(
-					      overdue_next(&run->overdue),
-					      watchdog_due(&run->watchdog))));
+		deadline_poll(polled, 2, next_due(run));
 		if (!run->overdue.begun)
 			note_lost(run);
-		follow_stop(run, take_signals(run));
+		follow_stop(run, take_signal(run));
 		stop_overdue(run);
 		if (child_has_exited(&run->child) &&
 		    overdue_is_over(&run->overdue))

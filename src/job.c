@@ -142,9 +142,9 @@ uint64_t job_look(struct job *job)
 }
 
 /* Until the sender, of our own group, has sent all that it is about to send. */
-static void wait_for_rest(pid_t sender)
+static void wait_for_rest(pid_t sender, struct deadline due)
 {
-	struct deadline end = deadline_in(REST);
+	struct deadline end = deadline_earlier(due, deadline_in(REST));
 
 	if (sender <= 0 || getpgid(sender) != getpgrp())
 		return;
@@ -157,7 +157,7 @@ static void wait_for_rest(pid_t sender)
 	}
 }
 
-bool job_has_got(struct job *job, int number, pid_t sender)
+bool job_has_got(struct job *job, int number, pid_t sender, struct deadline due)
 {
 	uint64_t bit = BIT(number), signs = bit;
 	bool result;
@@ -170,7 +170,7 @@ bool job_has_got(struct job *job, int number, pid_t sender)
 		signs |= BIT(SIGCONT);
 	else if (number == SIGCONT)
 		signs |= BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU);
-	wait_for_rest(sender);
+	wait_for_rest(sender, due);
 	result = (job_look(job) & signs) != 0;
 	if (result)
 		signals_take(bit);

@@ -4,7 +4,7 @@
  *
  *	job_start(&job);			before COMMAND is started
  *	if (job_has_terminal(&job)) ...		no group of its own for COMMAND
- *	if (job_has_got(&job, number, sender)) ...	a signal that redlock has read
+ *	if (job_has_got(&job, number, sender, due)) ...	a signal that redlock has read
  *	job_stop(&job, number, command, until);	COMMAND has stopped
  *	job_end(&job);
  *
@@ -20,8 +20,9 @@
  * timeout(1) sends a signal to redlock and then the same one to the group, which it
  * is a member of. COMMAND is to get that once, as under flock(1). So if a member of
  * the group has sent a signal, redlock waits until that process sleeps, stops or has
- * ended, or for half a second, before it asks the bystander. If the signal was sent
- * to the group as well, all that redlock has got of it are one.
+ * ended, or for half a second, before it asks the bystander; not longer than until
+ * something else is due, so that a COMMAND that sends signals all the time is renewed.
+ * If the signal was sent to the group as well, all that redlock has got of it are one.
  *
  * The bystander has neither redlock's name nor its command line, so that
  * pkill(1) does not hit both: that would look like a signal to the group.
@@ -76,8 +77,9 @@ bool job_has_terminal(const struct job *job);
 uint64_t job_look(struct job *job);
 
 /* Whether this signal, which redlock has just read, was sent to the group: by sender,
- * 0 if not known. */
-bool job_has_got(struct job *job, int number, pid_t sender);
+ * 0 if not known. Answers at about `due` at the latest. */
+bool job_has_got(struct job *job, int number, pid_t sender,
+		 struct deadline due);
 
 /* After a SIGCHLD: the bystander may have been killed. */
 void job_check(struct job *job);

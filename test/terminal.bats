@@ -394,6 +394,13 @@ setup_file() {
 	key_free 0
 }
 
+@test "a COMMAND that sends redlock signals all the time keeps its lock" {
+	at_terminal "$REDLOCK" run --quarantine 0 -t 2s "$KEY" perl -e '$SIG{USR1} = "IGNORE"; my $end = time + 4;
+		kill USR1 => getppid while time < $end; exit 6' </dev/null
+	[[ $status == 6 ]]
+	key_free 0
+}
+
 # native: under valgrind, what ^C ends just before exec counts as not started
 # bats test_tags=native
 @test "^C at any moment of a start ends redlock by SIGINT, and no COMMAND runs on" {

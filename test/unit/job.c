@@ -23,15 +23,18 @@ static void take_terminal(void)
 /* We read the first of two signals to the group after both have come. */
 static void try_both(int first, int second)
 {
+	const struct deadline never = deadline_never();
 	struct job job;
 
 	CHECK(job_start(&job) == 0 && job_has_terminal(&job), "no job");
 	job_look(&job);
 	kill(0, first);
 	kill(0, second);
-	CHECK(job_has_got(&job, first, 0), "%d before %d", first, second);
-	CHECK(job_has_got(&job, second, 0), "%d after %d", second, first);
-	CHECK(!job_has_got(&job, SIGUSR1, 0), "nobody has sent it");
+	CHECK(job_has_got(&job, first, 0, never), "%d before %d", first,
+	      second);
+	CHECK(job_has_got(&job, second, 0, never), "%d after %d", second,
+	      first);
+	CHECK(!job_has_got(&job, SIGUSR1, 0, never), "nobody has sent it");
 	job_end(&job);
 }
 
