@@ -150,7 +150,7 @@ late_answer() {
 	wait_until 'stamped "$TMP/stamps"' || return
 	proxy 0 pass
 	finish first || return
-	is_beating "$TMP/stamps" || return
+	wait_until 'is_beating $TMP/stamps' || return
 	verdict test "$status" != 0
 }
 
@@ -229,7 +229,7 @@ extended_by_less() {
 	[[ $status == 0 ]] || return
 	sleep 0.6 # past the end of the shorter lease
 	redlock run -n "$KEY" true
-	is_beating "$TMP/stamps" || return
+	wait_until 'is_beating $TMP/stamps' || return
 	verdict test "$status" == 75
 }
 
@@ -496,7 +496,7 @@ late_message() {
 	wait_until '(($(grep -c "held by another" "$TMP/a.err") > refused))' || return
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"a stale message"* ]] || stamped "$TMP/stamps" 2' || return
-	is_beating "$TMP/stamps" || return
+	wait_until 'is_beating $TMP/stamps' || return
 	verdict assert_exclusive "$TMP/stamps" 1
 }
 
