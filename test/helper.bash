@@ -170,7 +170,7 @@ show_spawned() {
 	for file in "$BATS_TEST_TMPDIR"/*.err "$BATS_TEST_TMPDIR"/*.out; do
 		[[ -s $file ]] || continue
 		echo "--- ${file##*/}"
-		head -c 600 "$file"
+		if (($(wc -c <"$file") > 1800)); then head -c 600 "$file" && printf "\n[...]\n" && tail -c 1200 "$file"; else cat "$file"; fi
 	done
 }
 

@@ -290,7 +290,7 @@ locks() {
 	tls_listen 1 expired
 	peer drip 1 "$(<"$SERVERS/0/tls")"
 	touch "$PEERS/quick"
-	spawn holder "$REDLOCK" run -v --quarantine 0 -t 9s "${CA[@]}" -S "$PEER_URL,$(server_urls 1 2)" "$KEY" \
+	spawn holder "$REDLOCK" run -v --quarantine 0 -t 15s --server-timeout 4s "${CA[@]}" -S "$PEER_URL,$(server_urls 1 2)" "$KEY" \
 		"$STAMP" -u "$TMP/end" "$TMP"
 	wait_until 'stamped "$TMP"'
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 && $(rcli 2 EXISTS "$KEY") == 1 ]]'
