@@ -40,7 +40,7 @@ nested() {
 	wait_until "counted $1 $token $all"
 	[[ $(rcli 0 TYPE "$KEY") == hash && $(rcli 0 HLEN "$KEY") == 1 ]]
 	redlock run --quarantine 0 -n -r "$KEY" touch "$TMP/ran"
-	expect 75 '' "redlock: $KEY: held by $(uname -n) pid $(pid outer) '.*' for .* left"
+	expect 75 '' "redlock: $KEY: held by $(uname -n) pid $(pid outer) '.*' for .*"
 	redlock acquire --quarantine 0 -n "$KEY"
 	expect 75 '' "redlock: $KEY: held by .*"
 	touch "$TMP/end"
