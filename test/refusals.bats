@@ -139,7 +139,7 @@ no_row_failed() {
 	printf '%s both.test\n' 127.0.0.1 ::1 >"$SET/hosts"
 	# shellcheck disable=SC2016 # the inner shell's
 	run --separate-stderr timeout -k 1 20 unshare --net --mount sh -c 'ip link set lo up
-		sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+		[ ! -d /proc/sys/net/ipv6 ] || echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
 		mount --bind "$0" /etc/hosts && exec "$@"' "$SET/hosts" \
 		"$REDLOCK" acquire -n -S redis://both.test:7001 "$KEY"
 	[[ $status == 69 ]]
