@@ -267,6 +267,10 @@ static int read_letters(struct reader *reader, char **argv)
 		char *value = letter + 1;
 		int took = 1;
 
+		if (*letter == '=' && letter > argv[0] + 1)
+			return refuse(reader,
+				      "'%s': a letter takes no value after '='",
+				      argv[0]);
 		if (option == NULL)
 			return refuse_unknown(reader, as_given, as_given + 1);
 		if (!(option->commands & reader->command->id))
@@ -295,6 +299,30 @@ static int read_letters(struct reader *reader, char **argv)
 		return set(reader, option, value, as_given) < 0 ? -1 : took;
 	}
 	return 1;
+}
+
+/* Slips that would otherwise be a lock of another name, and KEY the COMMAND. */
+static int refuse_as_key(struct reader *reader, const char *word)
+{
+	static const char *const schemes[] = {"redis://", "rediss://", "redis+",
+					      "unix://"};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (strncmp(word, schemes[i], strlen(schemes[i])) == 0)
+			return refuse(reader,
+				      "'%s' is where KEY is: -S goes before "
+				      "each server, or commas between them "
+				      "(before a KEY of this name put --)",
+				      word);
+	/* U+2010 to U+2015 and U+2212, as typesetting makes of '-' */
+	if ((strncmp(word, "\xe2\x80", 2) == 0 && word[2] >= '\x90' &&
+	     word[2] <= '\x95') ||
+	    strncmp(word, "\xe2\x88\x92", 3) == 0)
+		return refuse(reader,
+			      "'%s' begins with a dash that is not '-': type "
+			      "it anew (before a KEY of this name put --)",
+			      word);
+	return 0;
 }
 
 static int set_key(struct reader *reader, const char *key)
@@ -353,6 +381,11 @@ static int read_operand(struct reader *reader, char **argv)
 			      "one argument too many: '%s' (redlock run KEY "
 			      "COMMAND holds KEY while COMMAND runs)",
 			      argv[0]);
+	if (reader->command->id == COMMAND_LIST)
+		return refuse(reader,
+			      "one argument too many: '%s' (PATTERN stands in "
+			      "quotes, as the shell has patterns, too)",
+			      argv[0]);
 	return refuse(reader, "one argument too many: '%s'", argv[0]);
 }
 
@@ -409,6 +442,9 @@ static int read_argument(struct reader *reader, char **argv, bool *literal)
 		return read_long(reader, argv);
 	if (!*literal && argv[0][0] == '-' && argv[0][1] != '\0')
 		return read_letters(reader, argv);
+	if (!*literal && reader->settings->key == NULL &&
+	    refuse_as_key(reader, argv[0]) < 0)
+		return -1;
 	return read_operand(reader, argv);
 }
 

@@ -369,17 +369,38 @@ static void finish(struct run *run)
 		release(run);
 }
 
+/* What is to be done about a COMMAND that is not there; "" if nobody knows. */
+static const char *advise_start(const char *name, int cause)
+{
+	bool spaced = strpbrk(name, " \t;|&<>$") != NULL;
+
+	if (cause == EACCES)
+		return "is it a program, and executable (chmod +x)?";
+	if (cause != ENOENT)
+		return "";
+	if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
+		return "it is there, but not the program that its first "
+		       "line (#!) names";
+	if (spaced || strchr(name, '=') != NULL)
+		return "a command of the shell goes with -c";
+	return strchr(name, '/') == NULL ? "it is not in PATH" : "";
+}
+
 /* COMMAND could not be started. The exit status. */
 static int complain_start(const struct run *run)
 {
+	const char *advice;
+
 	if (run->cause == ETIME) {
 		log_error("%s: the lease was over before COMMAND could be "
 			  "started",
 			  run->settings->key);
 		return EXIT_UNREACHED; /* 76 would say that it has run */
 	}
-	log_error("%s: cannot run '%s': %s", run->settings->key,
-		  run->command[0], strerror(run->cause));
+	advice = advise_start(run->command[0], run->cause);
+	log_error("%s: cannot run '%s': %s%s%s", run->settings->key,
+		  run->command[0], strerror(run->cause),
+		  *advice != '\0' ? ": " : "", advice);
 	switch (run->cause) {
 	case ENOENT:
 		return EXIT_NOT_FOUND;

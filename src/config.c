@@ -82,7 +82,9 @@ static int add_server(struct settings *settings, char *text,
 	struct url *url = &settings->servers[settings->server_count];
 
 	if (*text == '\0') {
-		error_set(error, EXIT_USAGE, "an empty server address");
+		error_set(error, EXIT_USAGE,
+			  "an empty server address: is there a comma too "
+			  "many, or a blank after one?");
 		return -1;
 	}
 	if (settings->server_count == SERVERS_MAX) {

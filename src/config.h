@@ -47,6 +47,7 @@ struct settings {
 		*named; /* where the servers are, for people; NULL: nowhere */
 	char *password; /* owned; for those of them whose URL has none */
 	const char *password_file; /* of a section of a file; NULL: none */
+	const char *password_from; /* the variable that it is from, or NULL */
 	const char *spare; /* where a password for other servers is, or NULL */
 	bool only_tls;     /* -S is used, and REDLOCK_SERVERS names only TLS */
 	struct url servers[SERVERS_MAX]; /* owned until config_quorum */

@@ -87,6 +87,7 @@ int environment_read_password(struct settings *settings, struct error *error)
 		return 0;
 	}
 	note(settings, name);
+	settings->password_from = name;
 	if (given != NULL)
 		return config_set_password(settings, given, error);
 	settings->password = logins_read_file(path, error);

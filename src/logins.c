@@ -121,8 +121,10 @@ static void explain_place(struct buffer *text, const struct settings *settings)
 	if (settings->named == NULL)
 		buffer_print(text, "name it by -S, and set REDLOCK_PASSWORD");
 	else if (is_environment(settings->named))
-		buffer_print(text,
-			     "see the server's ACL, and REDLOCK_PASSWORD");
+		buffer_print(text, "see the server's ACL, and %s",
+			     settings->password_from != NULL
+				     ? settings->password_from
+				     : "REDLOCK_PASSWORD");
 	else
 		buffer_print(text,
 			     "see the server's ACL, and the password in %s",
@@ -201,7 +203,8 @@ int logins_hand_out(struct settings *settings, struct error *error)
 		if (url->user == NULL || url->password != NULL)
 			continue;
 		error_set(error, EXIT_CONFIG,
-			  "server '%s': a user without a password: %s",
+			  "server '%s': a user without a password: %s (before "
+			  "a password alone put ':')",
 			  url->name, url->advice);
 		return -1;
 	}

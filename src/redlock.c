@@ -106,7 +106,7 @@ static const struct command *find_command(const char *name)
 static const char *find_synonym(const char *name)
 {
 	static const struct {
-		char word[13], means[27];
+		char word[13], means[32];
 	} synonyms[] = {
 		{"lock", "run, or acquire"},
 		{"exec", "run"},
@@ -133,15 +133,23 @@ static const char *find_synonym(const char *name)
 		{"prolong", "extend"},
 		{"keepalive", "extend"},
 		{"touch", "extend"},
+		{"expire", "extend"},
 		{"ls", "list"},
 		{"ps", "list"},
 		{"keys", "list"},
+		{"scan", "list"},
 		{"locks", "list"},
 		{"info", "status"},
 		{"show", "status"},
 		{"inspect", "status"},
 		{"query", "status"},
 		{"who", "status"},
+		{"exists", "status -q"},
+		{"check", "status -q, or doctor"},
+		{"ttl", "status, or extend"},
+		{"pttl", "status, or extend"},
+		{"history", "status"},
+		{"log", "status"},
 		{"kill", "break"},
 		{"steal", "break"},
 		{"force", "break"},
@@ -151,6 +159,7 @@ static const char *find_synonym(const char *name)
 		{"test", "doctor"},
 		{"diagnose", "doctor"},
 		{"version", "--version"},
+		{"fence", "run, which sets REDLOCK_FENCE"},
 		{"usage", "help"},
 		{"man", "help"},
 	};
@@ -197,7 +206,7 @@ static int refuse_command(char **argv)
 	else if (meant != NULL)
 		log_error("unknown command '%s': did you mean %s?", name,
 			  meant);
-	else if (argv[1] != NULL)
+	else if (argv[1] != NULL && strcmp(name, "redlock") != 0)
 		log_error("unknown command '%s': did you mean redlock run %s "
 			  "...? See redlock help",
 			  shown, shown);
@@ -301,6 +310,15 @@ static int run_command(const struct command *command, char **argv)
 	return status;
 }
 
+/* `redlock aquire --format shell`: the script is not to go on, either. */
+static void fail_eval(char **argv)
+{
+	static const struct settings settings = {.format = FORMAT_SHELL};
+
+	if (wants_shell(argv))
+		cmd_print_failure(&settings, EXIT_USAGE);
+}
+
 /* A closed standard descriptor would be given to a socket of ours, and
  * COMMAND's error messages to the server. Writing to it still fails, and
  * COMMAND finds it closed again. */
@@ -334,6 +352,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "-h") == 0 && argc == 2)
 		return print_help();
 	command = find_command(argv[1]);
-	return command != NULL ? run_command(command, argv + 2)
-			       : refuse_command(argv + 1);
+	if (command != NULL)
+		return run_command(command, argv + 2);
+	fail_eval(argv + 1);
+	return refuse_command(argv + 1);
 }

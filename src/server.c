@@ -23,6 +23,7 @@ static void disconnect(struct server *server)
 		redisReaderFree(server->reader);
 	server->reader = NULL;
 	server->output.length = server->sent = server->unparsed = 0;
+	server->heard = 0;
 	server->owed_first = server->owed_count = 0;
 	server->login_failed = server->complained = false;
 	server->again = deadline_never();
@@ -334,6 +335,13 @@ static int parse(struct server *server, server_reply *callback, void *context)
 	return 0;
 }
 
+/* A port that wants TLS hangs up on whoever does not speak it. */
+static bool may_want_tls(const struct server *server)
+{
+	return server->heard == 0 && !server->url.tls &&
+	       server->url.kind != URL_UNIX && server->url.kind != URL_LOCAL;
+}
+
 static int receive(struct server *server, server_reply *callback, void *context)
 {
 	static char data[READ_SIZE]; /* of a stack all pages would be touched */
@@ -346,6 +354,9 @@ static int receive(struct server *server, server_reply *callback, void *context)
 		disconnect(server);
 		return -1;
 	}
+	if ((got == 0 || errno == ECONNRESET) && may_want_tls(server))
+		return fail(server, CAUSE_AWAY,
+			    "it hung up at once (is it rediss://?)");
 	if (got < 0)
 		return fail_stream(server, stream_why(&server->stream));
 	if (got == 0)

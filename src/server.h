@@ -65,7 +65,8 @@ struct server {
 	struct stream stream;
 	struct redisReader *reader;
 	size_t unparsed; /* bytes since the last whole reply */
-	int64_t heard;   /* ms; when the last of them came */
+	int64_t heard;   /* ms; when the last byte came; 0: none has on
+			  * this connection */
 	struct buffer output;
 	size_t sent;        /* of output */
 	struct buffer last; /* the command asked last, formatted */

@@ -1,9 +1,10 @@
 #include "suggest.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define WORD_LONGEST 64
-#define EDITS_MOST 2 /* for a word to be near */
+#define EDITS_MOST 2 /* for a word to be near: and half of it stays */
 
 static size_t least(size_t a, size_t b)
 {
@@ -25,8 +26,9 @@ static size_t distance(const char *a, const char *b)
 		cost[0][k] = k;
 	for (size_t i = 1; i <= rows; i++) {
 		for (size_t k = 1; k <= columns; k++) {
-			size_t best =
-				cost[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+			size_t best = cost[i - 1][k - 1] +
+				      (tolower((unsigned char)a[i - 1]) !=
+				       tolower((unsigned char)b[k - 1]));
 
 			best = least(best, cost[i - 1][k] + 1);
 			best = least(best, cost[i][k - 1] + 1);
@@ -48,7 +50,8 @@ const char *suggest_nearest(const char *text, const char *const *names,
 	for (size_t i = 0; i < count; i++) {
 		size_t edits = distance(text, names[i]);
 
-		if (edits < best && edits < strlen(text)) {
+		if (edits < best && *text != '\0' &&
+		    edits * 2 <= strlen(text)) {
 			best = edits;
 			nearest = names[i];
 		}

@@ -352,6 +352,13 @@ static const char *parse_tcp(struct url *url, char *rest)
 	wrong = parse_login(url, &rest);
 	if (wrong != NULL)
 		return wrong;
+	if (strchr(rest, ';') != NULL)
+		return "commas stand between servers, not ';'";
+	if (strchr(rest, '?') != NULL)
+		return "'?' is for unix:// only: a database is "
+		       "redis://host:port/N";
+	if (rest[0] == '/' && isalpha((unsigned char)rest[1]))
+		return "a socket is unix:///path";
 	db = strchr(rest, '/');
 	if (db != NULL)
 		*db++ = '\0';
@@ -582,7 +589,10 @@ int url_parse(struct url *url, const char *text, struct error *error)
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
 			return refuse(error, text,
-				      "a URL cannot contain blanks");
+				      "a URL cannot contain blanks: commas "
+				      "stand between servers");
+	if (*text == '"' || *text == '\'')
+		return refuse(error, text, "a URL stands without quotes here");
 	if (has_login_in_query(text))
 		return refuse(error, text, LOGIN_IN_QUERY);
 	copy = heap_copy(text);

@@ -52,7 +52,7 @@ setup_file() {
 	local command
 	for command in "$TMP/plain" "$TMP"; do
 		redlock run "$KEY" "$command"
-		expect 126 '' "redlock: $KEY: .*$command.*: Permission denied"
+		expect 126 '' "redlock: $KEY: .*$command.*: Permission denied: is it a program, and executable \\(chmod \\+x\\)\\?"
 		key_free 0
 	done
 }
@@ -61,7 +61,7 @@ setup_file() {
 	local command
 	for command in redlock-no-such-command "$TMP/none" -t; do
 		redlock run "$KEY" -- "$command"
-		expect 127 '' "redlock: $KEY: .*'$command'.*: No such file or directory"
+		expect 127 '' "redlock: $KEY: .*'$command'.*: No such file or directory(: it is not in PATH)?"
 		key_free 0
 	done
 }

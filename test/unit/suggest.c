@@ -25,6 +25,12 @@ static void test_words(void)
 	check("r", NULL);
 	check("", NULL);
 	check("unlock", NULL);
+	check("RUN", "run");
+	check("ron", "run");
+	check("rin2", "run");
+	check("urn3", "run");
+	check("ruin", "run");
+	check("fan", NULL); /* two letters of three */
 }
 
 /* Every length against every other: one of a's against one of a's. */
@@ -43,8 +49,9 @@ static void test_lengths(void)
 			memset(name, 'a', b);
 			name[b] = '\0';
 			got = suggest_nearest(text, names, 1);
-			CHECK((got != NULL) == (a <= 64 && b <= 64 &&
-						edits <= 2 && edits < a),
+			CHECK((got != NULL) ==
+				      (a <= 64 && b <= 64 && edits <= 2 &&
+				       a > 0 && edits * 2 <= a),
 			      "%zu and %zu", a, b);
 		}
 	}
