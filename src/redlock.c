@@ -182,7 +182,7 @@ static const char *find_nearest(const char *name)
 }
 
 /* argv[0] is no command. */
-static int refuse_command(char **argv)
+static void complain_command(char **argv)
 {
 	const char *name = argv[0], *meant = find_synonym(name);
 	char shown[URL_QUOTED];
@@ -212,6 +212,28 @@ static int refuse_command(char **argv)
 			  shown, shown);
 	else
 		log_error("unknown command '%s': see redlock help", shown);
+}
+
+/* Also if the mistake stands before it. */
+static bool wants_shell(char **argv)
+{
+	for (; *argv != NULL; argv++)
+		if (strcmp(*argv, "--format=shell") == 0 ||
+		    (strcmp(*argv, "--format") == 0 && argv[1] != NULL &&
+		     strcmp(argv[1], "shell") == 0))
+			return true;
+	return false;
+}
+
+/* The `eval` of a misspelt acquire fails, too. */
+static int refuse_command(char **argv)
+{
+	const struct settings settings = {
+		.format = wants_shell(argv) ? FORMAT_SHELL : FORMAT_PEOPLE,
+	};
+
+	complain_command(argv);
+	cmd_print_failure(&settings, EXIT_USAGE);
 	return EXIT_USAGE;
 }
 
@@ -267,17 +289,6 @@ static void tell_files(const struct settings *settings)
 				   "chmod 600",
 				   file->path);
 	}
-}
-
-/* Also if the mistake stands before it. */
-static bool wants_shell(char **argv)
-{
-	for (; *argv != NULL; argv++)
-		if (strcmp(*argv, "--format=shell") == 0 ||
-		    (strcmp(*argv, "--format") == 0 && argv[1] != NULL &&
-		     strcmp(argv[1], "shell") == 0))
-			return true;
-	return false;
 }
 
 static int run_command(const struct command *command, char **argv)

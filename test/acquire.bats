@@ -90,6 +90,14 @@ setup() {
 	done
 }
 
+@test "an eval of --format shell fails if acquire is misspelt, or an option stands before it" {
+	for slip in aquire '-n acquire'; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr bash -c 'set -e; eval "$("$@" --format shell key)"; echo went on' - "$REDLOCK" $slip
+		[[ $status == 64 && $output == '' ]]
+	done
+}
+
 @test "a waiter for --format shell that a signal ends makes eval fail" {
 	hold
 	spawn waiter bash -c 'eval "$("$1" acquire -v --format shell "$2")"; exit' - "$REDLOCK" "$KEY"
