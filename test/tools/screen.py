@@ -13,7 +13,10 @@ import signal
 def show(screen, text):
     screen.clear()
     screen.addstr(0, 0, text)
+    # ncurses ignores ^Z while it draws, though the text can be seen already
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
     screen.refresh()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
 
 def stop(screen, pid, number):
