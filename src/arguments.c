@@ -153,7 +153,7 @@ static const struct option *find_abbreviated(struct reader *reader,
 					     const char *name, size_t length,
 					     bool *refused)
 {
-	const struct option *found[OPTIONS_MAX];
+	const struct option *found[OPTIONS_MAX] = {NULL};
 	char word[NAME_LONGEST];
 	struct buffer text = {0};
 	size_t count;

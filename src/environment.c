@@ -126,11 +126,10 @@ static void put_as_option(const char *name, char text[VARIABLE_NAME])
 	size_t i = 0;
 
 	memset(text, '\0', VARIABLE_NAME);
-	for (; i + 1 < VARIABLE_NAME && name[i] != '\0'; i++) {
-		int lower = tolower((unsigned char)name[i]);
-
-		text[i] = lower == '_' ? '-' : (char)lower;
-	}
+	for (; i + 1 < VARIABLE_NAME && name[i] != '\0'; i++)
+		text[i] = (char)(name[i] == '_'
+					 ? '-'
+					 : tolower((unsigned char)name[i]));
 }
 
 /* REDLOCK_SHARED, --shared: NULL if there is no such option. */

@@ -15,10 +15,11 @@ struct pattern {
 /* The ":]" of a "[:name:]", or NULL; also for '=' and '.'. */
 static const char *end_of_name(const char *at)
 {
-	char sign = at[0] == '[' ? at[1] : '\0';
+	char sign;
 
-	if (sign == '\0' || strchr(":=.", sign) == NULL)
+	if (at[0] != '[' || at[1] == '\0' || strchr(":=.", at[1]) == NULL)
 		return NULL;
+	sign = at[1];
 	at += 2;
 	for (size_t n = 0; n <= NAME_LONGEST && at[n] != '\0'; n++)
 		if (at[n] == sign && at[n + 1] == ']')

@@ -394,7 +394,7 @@ const char *options_variable(const struct option *option,
 	snprintf(name, VARIABLE_NAME, "REDLOCK_%s%s", option->name,
 		 option->repeats ? "S" : "");
 	for (char *c = name; *c; c++)
-		*c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+		*c = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
 	return name;
 }
 

@@ -53,7 +53,9 @@ char process_state(pid_t pid)
 	if (read_text(path, text, sizeof(text)) == 0)
 		return 0;
 	end = strrchr(text, ')');
-	return end != NULL && end[1] == ' ' ? end[2] : '\0';
+	if (end == NULL || end[1] != ' ')
+		return 0;
+	return end[2];
 }
 
 /* "NUMBER ARGUMENT ARGUMENT ..." of the system call that the thread is in. */
