@@ -105,13 +105,13 @@ at_columns() {
 wraps() {
 	local columns line plain
 	redlock "$@"
-	plain=$(tr -s ' \n' ' ' <<<"$output" | sed -E 's/(under )?[0-9]+/N/g')
+	plain=$(tr -s ' \n' ' ' <<<"$output" | sed -E 's/[-+]?(under )?[0-9][0-9.]*(ms|s)?/N/g')
 	for columns in 60 80; do
 		at_columns "$columns" "$@"
 		for line in "${lines[@]}"; do
 			((${#line} <= columns)) || { echo "$columns columns, ${#line}: $line" && false; } || return
 		done
-		[[ $(tr -s ' \n' ' ' <<<"$output" | sed -E 's/(under )?[0-9]+/N/g') == "$plain" ]] || {
+		[[ $(tr -s ' \n' ' ' <<<"$output" | sed -E 's/[-+]?(under )?[0-9][0-9.]*(ms|s)?/N/g') == "$plain" ]] || {
 			printf '%s\n---\n%s\n' "$plain" "$output"
 			false
 		} || return
