@@ -26,7 +26,7 @@ static const char *why_unfit(const struct stat *found, ssize_t size,
 	    (found->st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return "others may write it: chmod go-w";
 	/* what follows would be left out: maybe it is UTF-16 */
-	if (text[line] == '\0' && line < (size_t)size)
+	if (line < (size_t)size && text[line] == '\0')
 		return "its first line has a NUL byte: is it plain text?";
 	if (size == PASSWORD_LONGEST && text[line] == '\0')
 		return "its first line is too long";
