@@ -25,9 +25,11 @@ static const struct meaning meanings[] = {
 	[CAUSE_BARRED_SOCKET] = {EXIT_UNREACHED, true, false, "",
 				 "this user may not use its socket: see "
 				 "unixsocketperm there"},
-	[CAUSE_SYSTEM] = {EXIT_SYSTEM, false, false, "",
-			  "this system opens no more connections: see ulimit "
-			  "-n"},
+	[CAUSE_SYSTEM] = {EXIT_SYSTEM, true, false, "",
+			  "this machine is short of memory or open files"},
+	[CAUSE_DESCRIPTORS] = {EXIT_SYSTEM, false, false, "",
+			       "redlock may open no more files: raise ulimit "
+			       "-n"},
 	[CAUSE_CERTIFICATE] = {EXIT_REFUSED, false, false, "", ""},
 	[CAUSE_NONSENSE] = {EXIT_UNREACHED, true, false, "",
 			    "is it a Redis server, and KEY used by redlock "

@@ -19,7 +19,8 @@ enum cause {
 	CAUSE_AWAY, /* no connection, or no answer */
 	CAUSE_SLOW,
 	CAUSE_BARRED_SOCKET, /* its Unix socket is not for this user */
-	CAUSE_SYSTEM,        /* our operating system has no connection for us */
+	CAUSE_SYSTEM,        /* our machine has no connection left, for now */
+	CAUSE_DESCRIPTORS,   /* nor has our process, by its limit */
 	CAUSE_CERTIFICATE,   /* theirs or ours is refused */
 	CAUSE_NONSENSE,      /* an answer of the wrong shape */
 	CAUSE_NOT_REDIS,     /* not a reply at all */

@@ -42,6 +42,7 @@ static enum cause sort_failure(const struct server *server)
 		return CAUSE_CERTIFICATE;
 	switch (server->stream.error) {
 	case EMFILE:
+		return CAUSE_DESCRIPTORS;
 	case ENFILE:
 	case ENOBUFS:
 	case ENOMEM:

@@ -130,7 +130,7 @@ no_row_failed() {
 	run -71 --separate-stderr bash -c 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3)) || exec {fd}>&-; done
 		ulimit -n 4
 		exec "$@"' - "$REDLOCK" acquire -n -S redis://127.0.0.1:1 "$KEY"
-	[[ $stderr == "redlock: $KEY: redis://127.0.0.1:1: Too many open files: this system opens no more connections: see ulimit -n" ]]
+	[[ $stderr == "redlock: $KEY: redis://127.0.0.1:1: Too many open files: redlock may open no more files: raise ulimit -n" ]]
 }
 
 @test "an address of a kind that this machine does not have says nothing of the server" {
