@@ -321,15 +321,6 @@ static int run_command(const struct command *command, char **argv)
 	return status;
 }
 
-/* `redlock aquire --format shell`: the script is not to go on, either. */
-static void fail_eval(char **argv)
-{
-	static const struct settings settings = {.format = FORMAT_SHELL};
-
-	if (wants_shell(argv))
-		cmd_print_failure(&settings, EXIT_USAGE);
-}
-
 /* A closed standard descriptor would be given to a socket of ours, and
  * COMMAND's error messages to the server. Writing to it still fails, and
  * COMMAND finds it closed again. */
@@ -363,8 +354,6 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "-h") == 0 && argc == 2)
 		return print_help();
 	command = find_command(argv[1]);
-	if (command != NULL)
-		return run_command(command, argv + 2);
-	fail_eval(argv + 1);
-	return refuse_command(argv + 1);
+	return command != NULL ? run_command(command, argv + 2)
+			       : refuse_command(argv + 1);
 }
