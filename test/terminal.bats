@@ -264,6 +264,8 @@ setup_file() {
 		run [[ \$(grep -c CONT $TMP/heard) == 1 ]]
 		type fg
 		see perl
+		# bash names the job before it gives it the terminal
+		${own}S*+ ]]
 		key ^Z
 		see Stopped(.|\n)*ready> $
 		run pkill -KILL -fx 'perl $HEAR $TMP/heard .*'
