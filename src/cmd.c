@@ -74,12 +74,26 @@ void cmd_add_line(struct buffer *text, const struct buffer *line, int fd)
 	buffer_release(&visible);
 }
 
+static int complain_of_output(void)
+{
+	log_error("standard output: %s", strerror(errno));
+	return EXIT_SYSTEM;
+}
+
 int cmd_print(const char *text, size_t length)
 {
 	if (output_write(STDOUT_FILENO, text, length) == 0)
 		return 0;
-	log_error("standard output: %s", strerror(errno));
-	return EXIT_SYSTEM;
+	return complain_of_output();
+}
+
+int cmd_show(const char *text, size_t length)
+{
+	if (output_write(STDOUT_FILENO, text, length) == 0)
+		return 0;
+	if (errno == EPIPE)
+		signals_end_by_pipe();
+	return complain_of_output();
 }
 
 int cmd_heed_signals(struct session *session)

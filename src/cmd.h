@@ -36,6 +36,9 @@ void cmd_add_line(struct buffer *text, const struct buffer *line, int fd);
 /* To the standard output. */
 int cmd_print(const char *text, size_t length);
 
+/* As that, if nothing was changed: SIGPIPE ends us at once when nobody reads. */
+int cmd_show(const char *text, size_t length);
+
 /* From now on what the session waits for ends with a signal. */
 int cmd_heed_signals(struct session *session);
 

@@ -140,7 +140,7 @@ static int print_found(struct printer *printer)
 			      found->length - found->key_length);
 		free(found->text);
 	}
-	if (text.length > 0 && cmd_print(text.data, text.length) != 0)
+	if (text.length > 0 && cmd_show(text.data, text.length) != 0)
 		result = -1;
 	free(printer->found);
 	buffer_release(&text);

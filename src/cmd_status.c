@@ -331,7 +331,7 @@ static int show(struct quorum *quorum, const struct settings *settings,
 		json_view(&text, &view, state_of(&view, answered));
 	else
 		print_people(&text, &view, state_of(&view, answered));
-	status = cmd_print(text.data, text.length);
+	status = cmd_show(text.data, text.length);
 	if (!answered) {
 		log_error("%s: %s", key, error.text);
 		status = error.code;

@@ -50,7 +50,7 @@ const struct command commands[] = {
 
 static int print(struct buffer *text)
 {
-	int status = cmd_print(text->data, text->length);
+	int status = cmd_show(text->data, text->length);
 
 	buffer_release(text);
 	return status;

@@ -204,6 +204,12 @@ void signals_ignore_all(void)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
+void signals_end_by_pipe(void)
+{
+	if (inherited_pipe.sa_handler != SIG_IGN)
+		signals_die(SIGPIPE);
+}
+
 void signals_die(int number)
 {
 	struct rlimit none = {0, 0};

@@ -67,6 +67,9 @@ void signals_set_default(void);
 /* In a forked child that only a SIGKILL may end. */
 void signals_ignore_all(void);
 
+/* Ends the process as SIGPIPE does, unless it was ignored when redlock began. */
+void signals_end_by_pipe(void);
+
 /* Ends the process by this signal, without a core. */
 void signals_die(int number) __attribute__((noreturn));
 

@@ -337,3 +337,33 @@ $(held b)"
 	wraps list
 	[[ ${lines[1]} == '    '[!\ ]* ]]
 }
+
+# unread PROGRAM...: with nobody who reads its output.
+unread() {
+	local - code=0
+	set +T
+	mkfifo "$TMP/unread"
+	exec {both}<>"$TMP/unread"
+	exec {only}>"$TMP/unread" {both}>&-
+	"$@" >&"$only" 2>"$TMP/err" || code=$?
+	exec {only}>&-
+	rm "$TMP/unread"
+	output=$(<"$TMP/err")
+	return "$code"
+}
+
+@test "where nobody reads what is listed or shown SIGPIPE ends it, as it would other programs" {
+	local code command
+	servers_start 1
+	redlock acquire "$KEY"
+	for command in list "status $KEY" help 'run --help'; do
+		code=0
+		# shellcheck disable=SC2086 # words
+		unread env --default-signal=PIPE "$REDLOCK" $command || code=$?
+		[[ $code == 141 && $output == '' ]]
+		code=0
+		# shellcheck disable=SC2086
+		unread env --ignore-signal=PIPE "$REDLOCK" $command || code=$?
+		[[ $code == 71 && $output == *"standard output: Broken pipe" ]]
+	done
+}
