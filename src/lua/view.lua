@@ -23,7 +23,7 @@ local function holders(from, most)
       add(items, show_holder(call('getrange', key, 0, 256), left, 1))
     end
     return items, 1
-  elseif kind == 'hash' then
+  elseif kind == 'hash' and (left >= 0 or call('exists', record) == 1) then
     local total = call('hlen', key)
     local fields = from == 0 and total <= 60 and call('hgetall', key) or {}
     for i = 1, #fields, 2 do
