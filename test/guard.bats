@@ -66,7 +66,7 @@ is_guard() {
 	spawn run "$REDLOCK" run -t 300s "$KEY" "$STAMP" "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
 	kill -KILL "$(pid run)"
-	wait_until '! is_beating "$TMP/stamps"'
+	wait_until 'is_still "$TMP/stamps"'
 }
 
 @test "redlock killed at any moment of its start: no command lives when its lease is over" {
@@ -81,7 +81,7 @@ is_guard() {
 	killed=$(now_ms)
 	wait_until '[[ -z $(rcli 0 KEYS "$KEY-*[0-9]") ]]'
 	(($(last_beat "$TMP/stamps") < killed + 2000))
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 @test "redlock killed: its key is free within the ttl" {
@@ -142,7 +142,7 @@ is_quiet() {
 	start
 	guard=$(guard_of run)
 	stop_process "$(pid run)"
-	wait_until '! is_beating "$TMP/stamps"'
+	wait_until 'is_still "$TMP/stamps"'
 	wait_until "is_quiet $guard"
 	is_guard "$guard"
 	kill -CONT "$(pid run)"
@@ -276,7 +276,7 @@ in_the_net() {
 	is_guard "$guard"
 	kill -KILL "$(pid run)"
 	wait_until "! is_guard $guard" 5
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 # native: what pgrep finds are valgrind's arguments
@@ -293,7 +293,7 @@ in_the_net() {
 	[[ $(ps -o args= -p "$guard") == lease-guard ]]
 	pkill -KILL -f "redlock run -t 300s $KEY"
 	wait_until "! is_guard $guard" # it has done its work
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 @test "processes that the command left behind are left alone after a normal run" {
@@ -329,7 +329,7 @@ lose() {
 	lose
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped"
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	[[ $(rcli 0 GET "$KEY") == other ]]
 }
 
@@ -342,7 +342,7 @@ lose() {
 	lose
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 @test "a lost lock: redlock killed as well, a nested run's command is dead all the same" {
@@ -353,7 +353,7 @@ lose() {
 	wait_until 'stamped $TMP/stamps 2'
 	kill -KILL "$(pid run)"
 	wait_until 'key_free 0'
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 @test "a lost lock: a daemon that the command has started lives on" {
@@ -506,7 +506,7 @@ failing() {
 	next_in_line
 	kill -KILL "$(pid run)"
 	dead_before_next
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 @test "a chain that COMMAND starts when it is told to end is dead before the key changes hands" {
@@ -519,7 +519,7 @@ failing() {
 	next_in_line
 	kill -KILL "$(pid run)"
 	dead_before_next
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 }
 
 @test "500 processes, each in a session of its own, are dead before the key changes hands" {
@@ -562,7 +562,7 @@ failing() {
 	mkdir "$TMP/stamps"
 	spawn inside unshare --pid --fork --kill-child --mount-proc bash -c "$inside" - "$STAMP" "$TMP" "$KEY"
 	wait_until '[[ -e $TMP/over ]]'
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	run ! cat "$TMP/hit"
 	kill -KILL "$(pid inside)"
 }
@@ -589,12 +589,12 @@ without_proc() {
 	lose
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	rm -r "$TMP/stamps"
 	without_proc 'mount -t tmpfs none /proc' run -t 6s -k 300ms --max-hold 1s
 	finish run
 	expect 124 '' "redlock: $KEY: stopped after --max-hold 1s"
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	key_free 0
 }
 

@@ -570,6 +570,14 @@ is_beating() {
 	return 1
 }
 
+# is_still DIR: nobody in there has run for 50 ms.
+is_still() {
+	local before
+	before=$(beats "$1")
+	pause 0.05
+	[[ $(beats "$1") == "$before" ]]
+}
+
 # assert_exclusive DIR COUNT: COUNT holders were there, never two at a time, their fences rising.
 assert_exclusive() {
 	if [[ -s $1/overlap ]]; then

@@ -213,7 +213,7 @@ host() {
 	finish holder
 	[[ $status == 124 && $output == '{"outcome":"overdue","child_exit":null,"child_signal":9,'* ]]
 	(($(jq .held_ms <<<"$output") >= 4500))
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	[[ $(beats "$TMP/stamps" | wc -l) == 3 ]]
 	key_free 0
 }
@@ -262,7 +262,7 @@ host() {
 	redlock run --max-hold "$most" -k 300ms -t 6s "$KEY" "$REDLOCK" run "$KEY-inner" "$STAMP" -t -c 1 "$TMP/stamps"
 	expect 124 '' "redlock: $KEY: stopped after --max-hold $most"
 	stamped "$TMP/stamps" 2
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	key_free 0
 }
 
@@ -277,7 +277,7 @@ host() {
 	in_terminal session "bash $TMP/scene"
 	wait_until '[[ $(<"$TMP/session.out") == *max-hold* ]]'
 	wait_until 'key_free 0'
-	run ! is_beating "$TMP/stamps"
+	is_still "$TMP/stamps"
 	[[ $(beats "$TMP/stamps" | wc -l) == 3 ]]
 	touch "$TMP/stop"
 	finish session
