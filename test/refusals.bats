@@ -127,6 +127,8 @@ no_row_failed() {
 
 @test "without a descriptor for a server it is 71, which is no server's fault" {
 	servers_start 1
+	# the search for leaks needs descriptors of its own
+	export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 	run -71 --separate-stderr bash -c 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3)) || exec {fd}>&-; done
 		ulimit -n 4
 		exec "$@"' - "$REDLOCK" acquire -n -S redis://127.0.0.1:1 "$KEY"
