@@ -14,6 +14,7 @@
 #include "signals.h"
 #include "sources.h"
 #include "suggest.h"
+#include "synonym.h"
 #include "title.h"
 
 #ifndef VERSION
@@ -102,74 +103,6 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* What others call it. */
-static const char *find_synonym(const char *name)
-{
-	static const struct {
-		char word[13], means[32];
-	} synonyms[] = {
-		{"lock", "run, or acquire"},
-		{"exec", "run"},
-		{"execute", "run"},
-		{"hold", "run"},
-		{"start", "run"},
-		{"with", "run"},
-		{"try", "run -n, or acquire -n"},
-		{"trylock", "run -n, or acquire -n"},
-		{"get", "acquire, or status"},
-		{"set", "acquire"},
-		{"take", "acquire"},
-		{"grab", "acquire"},
-		{"obtain", "acquire"},
-		{"unlock", "release"},
-		{"free", "release"},
-		{"drop", "release"},
-		{"del", "release, or break"},
-		{"delete", "release, or break"},
-		{"rm", "release, or break"},
-		{"remove", "release, or break"},
-		{"renew", "extend"},
-		{"refresh", "extend"},
-		{"prolong", "extend"},
-		{"keepalive", "extend"},
-		{"touch", "extend"},
-		{"expire", "extend"},
-		{"ls", "list"},
-		{"ps", "list"},
-		{"keys", "list"},
-		{"scan", "list"},
-		{"locks", "list"},
-		{"info", "status"},
-		{"show", "status"},
-		{"inspect", "status"},
-		{"query", "status"},
-		{"who", "status"},
-		{"exists", "status -q"},
-		{"check", "status -q, or doctor"},
-		{"ttl", "status, or extend"},
-		{"pttl", "status, or extend"},
-		{"history", "status"},
-		{"log", "status"},
-		{"kill", "break"},
-		{"steal", "break"},
-		{"force", "break"},
-		{"force-unlock", "break"},
-		{"watch", "wait, or status"},
-		{"ping", "doctor"},
-		{"test", "doctor"},
-		{"diagnose", "doctor"},
-		{"version", "--version"},
-		{"fence", "run, which sets REDLOCK_FENCE"},
-		{"usage", "help"},
-		{"man", "help"},
-	};
-
-	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
-		if (strcmp(name, synonyms[i].word) == 0)
-			return synonyms[i].means;
-	return NULL;
-}
-
 static const char *find_nearest(const char *name)
 {
 	const char *names[sizeof(commands) / sizeof(commands[0])];
@@ -184,7 +117,7 @@ static const char *find_nearest(const char *name)
 /* argv[0] is no command. */
 static void complain_command(char **argv)
 {
-	const char *name = argv[0], *meant = find_synonym(name);
+	const char *name = argv[0], *meant = synonym_of_command(name);
 	char shown[URL_QUOTED];
 
 	url_quote_any(name, shown);

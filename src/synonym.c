@@ -209,3 +209,72 @@ const char *synonym_text(const struct synonym *synonym)
 {
 	return synonym->text == OPTION ? NULL : texts[synonym->text];
 }
+
+/* Here, too, no pointers. */
+static const struct {
+	char word[13], means[32];
+} of_commands[] = {
+	{"lock", "run, or acquire"},
+	{"exec", "run"},
+	{"execute", "run"},
+	{"hold", "run"},
+	{"start", "run"},
+	{"with", "run"},
+	{"try", "run -n, or acquire -n"},
+	{"trylock", "run -n, or acquire -n"},
+	{"get", "acquire, or status"},
+	{"set", "acquire"},
+	{"take", "acquire"},
+	{"grab", "acquire"},
+	{"obtain", "acquire"},
+	{"unlock", "release"},
+	{"free", "release"},
+	{"drop", "release"},
+	{"del", "release, or break"},
+	{"delete", "release, or break"},
+	{"rm", "release, or break"},
+	{"remove", "release, or break"},
+	{"renew", "extend"},
+	{"refresh", "extend"},
+	{"prolong", "extend"},
+	{"keepalive", "extend"},
+	{"touch", "extend"},
+	{"expire", "extend"},
+	{"ls", "list"},
+	{"ps", "list"},
+	{"keys", "list"},
+	{"scan", "list"},
+	{"locks", "list"},
+	{"info", "status"},
+	{"show", "status"},
+	{"inspect", "status"},
+	{"query", "status"},
+	{"who", "status"},
+	{"exists", "status -q"},
+	{"check", "status -q, or doctor"},
+	{"ttl", "status, or extend"},
+	{"pttl", "status, or extend"},
+	{"history", "status"},
+	{"log", "status"},
+	{"kill", "break"},
+	{"steal", "break"},
+	{"force", "break"},
+	{"force-unlock", "break"},
+	{"watch", "wait, or status"},
+	{"ping", "doctor"},
+	{"test", "doctor"},
+	{"diagnose", "doctor"},
+	{"version", "--version"},
+	{"fence", "run, which sets REDLOCK_FENCE"},
+	{"usage", "help"},
+	{"man", "help"},
+};
+
+const char *synonym_of_command(const char *word)
+{
+	for (size_t i = 0; i < sizeof(of_commands) / sizeof(of_commands[0]);
+	     i++)
+		if (strcmp(word, of_commands[i].word) == 0)
+			return of_commands[i].means;
+	return NULL;
+}
