@@ -29,8 +29,9 @@ int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 
-/* Appends a line for people, to be written to fd: made visible, and if fd is a
- * terminal, broken at blanks to its width. What is on the line already stays. */
+/* Appends a line for people that will be written to fd. Its bytes are made visible.
+ * If fd is a terminal, the line is broken at blanks to the terminal's width. Text
+ * that the buffer holds already is kept as it is. */
 void cmd_add_line(struct buffer *text, const struct buffer *line, int fd);
 
 /* To the standard output. */

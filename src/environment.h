@@ -25,10 +25,10 @@ int environment_read_servers(struct settings *settings, struct error *error);
 int environment_read_password(struct settings *settings, struct error *error);
 
 /*
- * The next variable from *at on (0 at first) that begins with REDLOCK_ and
- * means nothing: what is to be said of it is appended to text. false: there is
- * none. What redlock itself sets for COMMAND, and what Kubernetes sets for a
- * service that is called redlock, is known.
+ * Finds the next variable, from *at on (0 at first), whose name begins with
+ * REDLOCK_ and is not known, and appends a warning about it to text. Returns
+ * false if there is none. Known are also the variables that redlock sets for
+ * COMMAND, and those that Kubernetes sets for a service called redlock.
  */
 bool environment_next_unknown(size_t *at, struct buffer *text);
 

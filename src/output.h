@@ -37,10 +37,10 @@ size_t output_fit(const char *text, size_t length, size_t columns);
 size_t output_width(const char *text, size_t length);
 
 /*
- * Appends visible text, broken at blanks into lines of so many columns (0: as it
- * is); each line but the first begins with `indent` blanks. What is after the
- * buffer's last newline belongs to the first line. A word that is too long has a
- * line of its own.
+ * Appends visible text, broken at blanks into lines of at most `columns` columns
+ * (0: not broken). Each line after the first begins with `indent` blanks. The first
+ * line continues the buffer's last one. A word that is too long gets a line of its
+ * own.
  */
 void output_wrap(struct buffer *buffer, const char *text, size_t length,
 		 size_t columns, size_t indent);

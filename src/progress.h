@@ -1,6 +1,6 @@
 /*
- * What is told of a wait while it goes on: who has KEY and for how long, our
- * place in the queue, and the time waited.
+ * Reports a wait while it goes on: the holder of KEY and since when, our place in
+ * the queue, and the time waited.
  *
  *	progress_init(&progress, &lock, clock_ms());
  *	wake = progress_show(&progress, &busy, place, NULL);

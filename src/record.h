@@ -10,9 +10,9 @@
  *  - nobody renews the lease, as after `redlock acquire`; or
  *  - the renewal is late: less than half of the ttl was left. A holder renews
  *    after a third of the ttl; so by then a renewal has failed, or the holder is
- *    gone, stopped or cut off. What was left when the server said so is judged,
- *    not what has become of it since. A lease is shorter than that at first, as
- *    a waiter is granted 3 s (queue.h), so that its first 3 s are left out; or
+ *    gone, stopped or cut off. The time left is the server's at its answer, not
+ *    ours at the time of printing. The first lease of a waiter is only 3 s
+ *    (queue.h), so the first 3 s of a hold are left out; or
  *  - the lease is longer than the ttl: then the holder is gone, and --min-hold
  *    keeps the lock, or somebody has extended it by hand.
  */

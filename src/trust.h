@@ -45,11 +45,11 @@
  * (silence.h). Nothing less would do: 25 ms after the quorum not even a handshake
  * need have come from a far server, and nothing tells it from a dead one but what
  * was seen of it before. To hear the whole round instead would cost each new KEY a
- * second while a server is down. So a dead minority is hardly felt: it costs one
- * acquisition in a minute 200 ms. What is left is a server that knows the holder
- * and answers later than that.
- * That goes on until the records are older than the quarantine: somebody of whom
- * we have not heard may have a longer ttl than ours.
+ * second while a server is down. So a dead minority is hardly felt: once a minute,
+ * one acquisition takes 200 ms longer. One case remains: a server that knows the
+ * holder but answers later than that.
+ * The others are heard until the records are older than the quarantine: a holder
+ * that we have not heard of may have a longer ttl than ours.
  *
  * Every time is taken so that an error makes a record younger, and a holder
  * older. Three things cannot be known: that all servers that knew the holder
