@@ -12,12 +12,7 @@ CLANG_TIDY = clang-tidy
 SANITIZE =
 BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 
-SOURCES = redlock.c cmd.c cmd_run.c cmd_acquire.c cmd_release.c cmd_extend.c cmd_status.c cmd_list.c cmd_wait.c cmd_break.c cmd_doctor.c cmd_json.c \
-	watchdog.c waiter.c progress.c queue.c requests.c message.c overdue.c child.c job.c guard.c process.c tree.c \
-	lock.c lock_acquire.c lock_inspect.c lock_list.c lock_look.c view.c attempt.c ballot.c trust.c silence.c alias.c doctor.c sentinel.c checkup.c script.c \
-	quorum.c linger.c mailbox.c server.c greeting.c blame.c cause.c reply.c resp.c identity.c stream.c tls_load.c resolve.c local.c runtime.c discovery.c cluster.c nodes.c hint.c slot.c \
-	config.c logins.c arguments.c sources.c environment.c conffile.c options.c help.c suggest.c synonym.c url.c place.c duration.c deadline.c token.c held.c record.c glob.c keyset.c \
-	output.c log.c title.c error.c heap.c signals.c
+SOURCES = redlock.c cmd/session.c cmd/run.c cmd/acquire.c cmd/release.c cmd/extend.c cmd/status.c cmd/list.c cmd/wait.c cmd/break.c cmd/doctor.c cmd/json.c run/watchdog.c wait/waiter.c wait/progress.c wait/queue.c wait/requests.c wait/message.c run/max_hold.c run/child.c run/job.c run/guard.c run/process.c run/tree.c lock/lock.c lock/lock_acquire.c show/inspect.c show/scan.c show/batch.c show/holders.c lock/attempt.c lock/ballot.c lock/trust.c lock/silence.c lock/alias.c show/doctor.c show/sentinel.c show/server_facts.c lock/script.c server/quorum.c server/drain.c server/mailbox.c server/server.c server/greeting.c server/refusal.c server/cause.c server/reply.c server/resp.c server/identity.c net/stream.c net/tls_load.c net/resolve.c net/local.c net/runtime.c server/discovery.c server/cluster.c server/nodes.c server/last_place.c server/hash_slot.c settings/config.c settings/logins.c settings/arguments.c settings/sources.c settings/environment.c settings/conffile.c settings/options.c settings/help.c settings/suggest.c settings/synonym.c net/url.c net/endpoint.c base/duration.c base/deadline.c lock/token.c run/ancestry.c lock/record.c base/glob.c base/keyset.c base/output.c base/log.c base/title.c base/error.c base/alloc.c base/signals.c
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 TOOLS = $(patsubst test/tools/%.c,$(BUILD)/test/%,$(wildcard test/tools/*.c)) \
 	$(patsubst test/load/%.c,$(BUILD)/test/%,$(wildcard test/load/*.c)) \
@@ -60,16 +55,16 @@ say = $(if $(V),,@echo "  $(1)	$(@:$(BUILD)/%=%)")
 
 # OpenSSL stays out of the program: only rediss:// opens it
 MODULE = $(BUILD)/redlock-tls.so
-TLS_OBJECTS = $(BUILD)/tls.o $(BUILD)/tls_context.o
+TLS_OBJECTS = $(BUILD)/net/tls.o $(BUILD)/net/tls_context.o
 
 all: $(BUILD)/redlock $(MODULE)
 
-$(BUILD)/redlock.o $(BUILD)/tls_load.o $(TLS_OBJECTS): \
+$(BUILD)/redlock.o $(BUILD)/net/tls_load.o $(TLS_OBJECTS): \
 	ALL_CFLAGS += -DVERSION='"$(VERSION)"' -DBINDIR='"$(PREFIX)/bin"'
 $(TLS_OBJECTS): ALL_CFLAGS += -fPIC -fvisibility=hidden
 # ThreadSanitizer takes clone for a fork: after one with shared memory it does not
 # see the caller's mutexes any more
-$(BUILD)/child.o: ALL_CFLAGS += $(if $(filter thread,$(SANITIZE)),-Dclone=__clone)
+$(BUILD)/run/child.o: ALL_CFLAGS += $(if $(filter thread,$(SANITIZE)),-Dclone=__clone)
 
 $(MODULE): $(TLS_OBJECTS)
 	$(call say,LINK)
@@ -82,11 +77,12 @@ $(BUILD)/redlock: $(OBJECTS)
 
 $(BUILD)/%.o: src/%.c | $(BUILD)/scripts.h
 	$(call say,CC)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(SMALL) $(LTO:%=% -ffat-lto-objects) -MMD -MP -c -o $@ $<
 
 # a server reads 16 KiB at once, and acquire, raise and release should be among
 # them
-$(BUILD)/scripts.h: $(wildcard src/lua/*.lua) scripts/embed | $(BUILD)
+$(BUILD)/scripts.h: $(wildcard src/lock/lua/*.lua) scripts/embed | $(BUILD)
 	$(call say,LUA)
 	$(Q)scripts/embed $(filter %.lua,$^) >$@.new && mv $@.new $@
 
@@ -131,8 +127,8 @@ $(BUILD)/mutant/%/build/redlock: test/mutants/%.patch $(BUILD)/redlock
 	$(call say,MUTANT)
 	$(Q)rm -rf $(BUILD)/mutant/$* && mkdir -p $(@D)
 	$(Q)cp -a Makefile scripts src $(BUILD)/mutant/$*
-	$(Q)cp -a $(OBJECTS) $(OBJECTS:.o=.d) $(BUILD)/scripts.h $(@D)
-	$(Q)sed -i 's,$(BUILD)/,build/,g' $(@D)/*.d
+	$(Q)cd $(BUILD) && cp -a --parents $(patsubst $(BUILD)/%,%,$(OBJECTS) $(OBJECTS:.o=.d)) scripts.h $(abspath $(@D))
+	$(Q)sed -i 's,$(BUILD)/,build/,g' $(@D)/*.d $(@D)/*/*.d
 	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
 	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build LTO= build/redlock
 
@@ -201,8 +197,8 @@ FUZZERS = text replies config
 FUZZ_FLAGS = $(subst -fcf-protection,,$(filter-out -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS))) \
 	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-Dclock_gettime=world_gettime
-FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,cmd_json.c \
-	$(filter-out redlock.c cmd%.c stream.c deadline.c hint.c,$(SOURCES)))
+FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,cmd/json.c \
+	$(filter-out redlock.c cmd/%.c net/stream.c base/deadline.c server/last_place.c,$(SOURCES)))
 
 $(BUILD)/fuzz/%.o: src/%.c $(BUILD)/scripts.h
 	$(call say,FUZZ)

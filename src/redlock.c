@@ -4,18 +4,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "arguments.h"
-#include "cmd.h"
-#include "command.h"
-#include "config.h"
-#include "environment.h"
-#include "help.h"
-#include "options.h"
-#include "signals.h"
-#include "sources.h"
-#include "suggest.h"
-#include "synonym.h"
-#include "title.h"
+#include "settings/arguments.h"
+#include "cmd/session.h"
+#include "settings/command.h"
+#include "settings/config.h"
+#include "settings/environment.h"
+#include "settings/help.h"
+#include "settings/options.h"
+#include "base/signals.h"
+#include "settings/sources.h"
+#include "settings/suggest.h"
+#include "settings/synonym.h"
+#include "base/title.h"
 
 #ifndef VERSION
 #define VERSION "0"

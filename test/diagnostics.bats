@@ -22,16 +22,16 @@ compare() {
 }
 
 @test "a message that the manual does not have is found, wherever it is made" {
-	compare '$ a\void f(void) { log_error("%s: brand new", "x"); }' src/cmd.c
-	[[ $status == 1 && $output == 'src/cmd.c:'*': not in man/redlock-messages.7: ...: brand new' ]]
-	compare '$ a\static const char *const why[] = {"a brand" /* new */ " new one"};' src/blame.c
-	[[ $status == 1 && $output == 'src/blame.c:'*': not in man/redlock-messages.7: a brand new one' ]]
-	compare '$ a\int f(void) { return fail("brandnew"); }' src/server.c
+	compare '$ a\void f(void) { log_error("%s: brand new", "x"); }' src/cmd/session.c
+	[[ $status == 1 && $output == 'src/cmd/session.c:'*': not in man/redlock-messages.7: ...: brand new' ]]
+	compare '$ a\static const char *const why[] = {"a brand" /* new */ " new one"};' src/server/refusal.c
+	[[ $status == 1 && $output == 'src/server/refusal.c:'*': not in man/redlock-messages.7: a brand new one' ]]
+	compare '$ a\int f(void) { return fail("brandnew"); }' src/server/server.c
 	[[ $status == 1 && $output == *': not in man/redlock-messages.7: brandnew' ]]
-	compare '$ a\#define WHY "a brand new" " one"' src/token.c
+	compare '$ a\#define WHY "a brand new" " one"' src/lock/token.c
 	[[ $status == 1 && $output == *': not in man/redlock-messages.7: a brand new one' ]]
-	compare "\$ a\\return redis.error_reply('PERMITS KEY is brand new')" src/lua/acquire.lua
-	[[ $status == 1 && $output == 'src/lua/acquire.lua:'*': not in man/redlock-messages.7: KEY is brand new' ]]
+	compare "\$ a\\return redis.error_reply('PERMITS KEY is brand new')" src/lock/lua/acquire.lua
+	[[ $status == 1 && $output == 'src/lock/lua/acquire.lua:'*': not in man/redlock-messages.7: KEY is brand new' ]]
 }
 
 @test "a message that the source does not have any more is found" {

@@ -139,7 +139,7 @@ allow() {
 @test "each command that the scripts use is named where the user lacks it" {
 	local command commands
 	servers_start 1 --appendonly yes
-	commands=$(sed -n 's/ -- .*//; s/^ *--.*//; p' "$ROOT"/src/lua/*.lua | tr '\n' ' ' |
+	commands=$(sed -n 's/ -- .*//; s/^ *--.*//; p' "$ROOT"/src/lock/lua/*.lua | tr '\n' ' ' |
 		grep -oE "\\b(call|try|redis\\.p?call)\\('[a-z]+'" | grep -oE "[a-z]+'$" | tr -d "'" | sort -u)
 	[[ $(wc -l <<<"$commands") -ge 25 ]]
 	for command in $commands; do

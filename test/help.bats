@@ -151,7 +151,7 @@ options_in_manual() {
 			false
 		}
 	done
-	for name in $(grep -ohE '"(REDLOCK_[A-Z_]+|SHELL|HOME|XDG_CONFIG_HOME|XDG_RUNTIME_DIR)"' "$ROOT"/src/*.c | tr -d '"' | sort -u); do
+	for name in $(grep -ohE '"(REDLOCK_[A-Z_]+|SHELL|HOME|XDG_CONFIG_HOME|XDG_RUNTIME_DIR)"' "$ROOT"/src/*/*.c | tr -d '"' | sort -u); do
 		grep -qE "^\\.(It )?Ev .*$name|^\\.It .*Ev $name" "$MAN" || {
 			echo "no item for $name" >&2
 			false

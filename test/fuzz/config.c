@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "sources.h"
+#include "settings/config.h"
+#include "settings/sources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_json.h"
-#include "doctor.h"
-#include "lock_inspect.h"
-#include "lock_list.h"
-#include "log.h"
-#include "waiter.h"
+#include "cmd/json.h"
+#include "show/doctor.h"
+#include "show/inspect.h"
+#include "show/scan.h"
+#include "base/log.h"
+#include "wait/waiter.h"
 #include "world.h"
 
 #define TIMEOUT 200 /* ms */

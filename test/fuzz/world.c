@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deadline.h"
-#include "hint.h"
-#include "output.h"
-#include "place.h"
-#include "stream.h"
+#include "base/deadline.h"
+#include "server/last_place.h"
+#include "base/output.h"
+#include "net/endpoint.h"
+#include "net/stream.h"
 
 #define CONNECTIONS 64
 #define FIRST_FD 1000

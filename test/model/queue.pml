@@ -205,7 +205,7 @@ inline tell(who) {
 	since[who - 1] = 0
 }
 
-/* As src/lua/settle.lua does it. taken: the caller only waits, and KEY was free. */
+/* As src/lock/lua/settle.lua does it. taken: the caller only waits, and KEY was free. */
 inline settle(caller) {
 	do
 	:: queue[0] == NOBODY -> break

@@ -146,7 +146,7 @@ hidden byte each, result, token, most;
 #define IS_FREE(s, t) (left[AT(s, t)] == 0)
 #define IS_QUIET(s, t) (late[AT(s, t)] == 0)
 
-#ifdef FORGET	/* as src/trust.c has it */
+#ifdef FORGET	/* as src/lock/trust.c has it */
 #define LARGER(a, b) ((a) > (b) -> (a) : (b))
 #define LONGEST(c) LARGER(TTL_OF(c), learned[c])
 #define IS_OLD(s, c) (told[OF(s, c)] > LONGEST(c))
@@ -788,7 +788,7 @@ inline raise(s, t) {
 #define MAY_GRANT(s) true
 #endif
 
-/* Beside an answer: what src/lua/acquire.lua tells of KEY. */
+/* Beside an answer: what src/lock/lua/acquire.lua tells of KEY. */
 inline tell(s, c) {
 #if defined(FORGET) && !defined(ANY)
 	told[OF(s, c)] = record[s];

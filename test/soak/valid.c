@@ -4,7 +4,7 @@
  *
  * run: what the guard goes by. All times come by its pipe, in messages that
  * begin with four int64, of which the first is 1 and the last the end of the
- * validity (src/guard.c).
+ * validity (src/run/guard.c).
  *
  * acquire: valid_ms in what it prints. Where SOAK_UNTIL names a file, this is
  * written there, too, for the section.

@@ -1,5 +1,5 @@
 /* What a round that has failed is worth. */
-#include "../../src/ballot.h"
+#include "../../src/lock/ballot.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* What error replies are, in the words of Redis 5 to 8, Valkey, KeyDB and
  * Dragonfly. */
-#include "../../src/cause.h"
+#include "../../src/server/cause.h"
 
 #include <string.h>
 
-#include "../../src/error.h"
+#include "../../src/base/error.h"
 
 #include "check.h"
 

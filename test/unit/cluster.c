@@ -1,7 +1,7 @@
 /* Which slot a key is in; which masters CLUSTER NODES names. */
-#include "../../src/nodes.h"
-#include "../../src/output.h"
-#include "../../src/slot.h"
+#include "../../src/server/nodes.h"
+#include "../../src/base/output.h"
+#include "../../src/server/hash_slot.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* Patterns: what matches, what does not, and that none takes long. */
-#include "../../src/glob.h"
+#include "../../src/base/glob.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What the guard is told, and when it needs no waiting for. */
-#include "../../src/guard.h"
+#include "../../src/run/guard.h"
 
 #include <signal.h>
 #include <sys/wait.h>

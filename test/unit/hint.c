@@ -1,13 +1,13 @@
 /* What is remembered of a server's place is the same when it is read, or nothing. */
-#include "../../src/hint.h"
+#include "../../src/server/last_place.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/deadline.h"
-#include "../../src/place.h"
+#include "../../src/base/deadline.h"
+#include "../../src/net/endpoint.h"
 #include "check.h"
 
 static struct hint hint;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "job.h"
-#include "signals.h"
+#include "run/job.h"
+#include "base/signals.h"
 
 /* A session of our own, which a terminal is given to. */
 static void take_terminal(void)

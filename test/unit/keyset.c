@@ -1,5 +1,5 @@
 /* What has been seen is known, and nothing else is. */
-#include "../../src/keyset.h"
+#include "../../src/base/keyset.h"
 
 #include "check.h"
 

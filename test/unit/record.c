@@ -1,5 +1,5 @@
 /* Who holds a lock, as a holder wrote it: readable, and harmless if hostile. */
-#include "../../src/record.h"
+#include "../../src/lock/record.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Names and values in turn, as a server may say them. */
-#include "../../src/reply.h"
+#include "../../src/server/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

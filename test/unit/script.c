@@ -1,5 +1,5 @@
 /* No two KEYs share a record, and none is what is beside another. */
-#include "../../src/script.h"
+#include "../../src/lock/script.h"
 
 #include <stdlib.h>
 

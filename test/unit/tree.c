@@ -1,5 +1,5 @@
 /* Who is found, when, and who is not hit. */
-#include "../../src/tree.h"
+#include "../../src/run/tree.h"
 
 #include <pthread.h>
 #include <signal.h>

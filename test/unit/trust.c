@@ -1,5 +1,5 @@
 /* Records that are missing, and for how long. */
-#include "../../src/trust.h"
+#include "../../src/lock/trust.h"
 
 #include "check.h"
 

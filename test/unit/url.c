@@ -1,5 +1,5 @@
 /* Server URLs of every right and wrong shape; no secret in what is shown. */
-#include "../../src/url.h"
+#include "../../src/net/url.h"
 
 #include <stdlib.h>
 #include <string.h>

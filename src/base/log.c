@@ -1,0 +1,218 @@
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "base/output.h"
+
+#define LINE_LONGEST 8192 /* bytes before they are made visible */
+#define COLUMNS 80        /* if the terminal does not say */
+#define WHO_LEAST 12      /* columns of it that are worth showing */
+#define ERASE "\r\033[K"
+
+static enum log_level log_level = LOG_NORMAL;
+static int64_t log_start;
+static bool log_in_utf8;
+static bool log_dumb;  /* the terminal: it takes no ERASE */
+static bool log_drawn; /* a live line is there */
+
+void log_init(enum log_level level)
+{
+	const char *terminal = getenv("TERM");
+
+	log_level = level;
+	log_start = clock_ms();
+	log_in_utf8 = output_utf8();
+	log_dumb = terminal != NULL && strcmp(terminal, "dumb") == 0;
+}
+
+bool log_utf8(void)
+{
+	return log_in_utf8;
+}
+
+bool log_is_verbose(void)
+{
+	return log_level == LOG_VERBOSE;
+}
+
+bool log_is_live(void)
+{
+	/* -1 where it is no terminal, or not ours */
+	return log_level == LOG_NORMAL && !log_dumb &&
+	       tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
+/* A log that cannot be written must not stop what it tells of. */
+static void write_line(struct buffer *line)
+{
+	(void)!write(STDERR_FILENO, line->data, line->length);
+	buffer_release(line);
+}
+
+/* Not from the background: what is there now is another program's. */
+static void erase(struct buffer *line)
+{
+	if (log_drawn && log_is_live())
+		buffer_print(line, ERASE);
+	log_drawn = false;
+}
+
+/* --- the live line -------------------------------------------------------- */
+
+/* What it is made of, made visible. */
+struct parts {
+	struct buffer name, who, times, rest;
+};
+
+static void add_part(struct buffer *part, const char *text)
+{
+	output_visible(part, text, strlen(text), log_in_utf8);
+}
+
+static size_t width_of(const struct buffer *part)
+{
+	return output_width(part->data, part->length);
+}
+
+/* As much of it as there is room for, which an ellipsis says. */
+static void add_cut(struct buffer *line, const struct buffer *part, size_t room)
+{
+	size_t dots = room < 3 ? room : 3;
+
+	if (width_of(part) <= room) {
+		buffer_append(line, part->data, part->length);
+		return;
+	}
+	buffer_append(line, part->data,
+		      output_fit(part->data, part->length, room - dots));
+	buffer_append(line, "...", dots);
+}
+
+/* With who it is, cut where need be; false where there is no room for that. */
+static bool fit_all(struct buffer *line, const struct parts *parts, size_t room,
+		    const char *prefix)
+{
+	size_t taken = strlen(prefix) + width_of(&parts->name) +
+		       width_of(&parts->times) + width_of(&parts->rest) +
+		       strlen(": , ");
+	size_t least = width_of(&parts->who);
+
+	if (least > WHO_LEAST)
+		least = WHO_LEAST;
+	if (least == 0 || taken + least > room)
+		return false;
+	buffer_print(line, "%s%s: ", prefix, parts->name.data);
+	add_cut(line, &parts->who, room - taken);
+	buffer_print(line, "%s, %s", parts->times.data, parts->rest.data);
+	return true;
+}
+
+/* KEY, and what is told last. */
+static void fit_some(struct buffer *line, const struct parts *parts,
+		     size_t room)
+{
+	static const char prefix[] = "redlock: ";
+	size_t rest = width_of(&parts->rest);
+	size_t name = width_of(&parts->name) + strlen(": ");
+
+	if (strlen(prefix) + name + rest <= room)
+		buffer_print(line, "%s", prefix);
+	if (rest + strlen("k...: ") <= room) {
+		add_cut(line, &parts->name, room - rest - strlen(": "));
+		buffer_print(line, ": ");
+	}
+	buffer_append(line, parts->rest.data,
+		      output_fit(parts->rest.data, parts->rest.length, room));
+}
+
+void log_live(const char *name, const char *who, const char *times,
+	      const char *rest)
+{
+	struct parts parts = {0};
+	struct buffer drawn = {0};
+	/* the last column stays free: some terminals wrap at it */
+	size_t room = output_columns(STDERR_FILENO, COLUMNS) - 1;
+
+	if (!log_is_live())
+		return;
+	add_part(&parts.name, name);
+	add_part(&parts.who, who);
+	add_part(&parts.times, times);
+	add_part(&parts.rest, rest);
+	buffer_print(&drawn, "\r");
+	if (!fit_all(&drawn, &parts, room, "redlock: ") &&
+	    !fit_all(&drawn, &parts, room, ""))
+		fit_some(&drawn, &parts, room);
+	buffer_print(&drawn, "\033[K");
+	buffer_release(&parts.name);
+	buffer_release(&parts.who);
+	buffer_release(&parts.times);
+	buffer_release(&parts.rest);
+	write_line(&drawn);
+	log_drawn = true;
+}
+
+void log_live_end(void)
+{
+	struct buffer line = {0};
+
+	erase(&line);
+	if (line.length > 0)
+		write_line(&line);
+}
+
+static void print_line(const char *prefix, const char *format,
+		       va_list arguments)
+{
+	char text[LINE_LONGEST];
+	struct buffer line = {0};
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	erase(&line);
+	buffer_print(&line, "redlock: %s", prefix);
+	output_visible(&line, text, strlen(text), log_in_utf8);
+	buffer_append(&line, "\n", 1);
+	write_line(&line);
+}
+
+void log_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("", format, arguments);
+	va_end(arguments);
+}
+
+void log_notice(const char *format, ...)
+{
+	va_list arguments;
+
+	if (log_level < LOG_NORMAL)
+		return;
+	va_start(arguments, format);
+	print_line("", format, arguments);
+	va_end(arguments);
+}
+
+void log_step(const char *format, ...)
+{
+	int64_t since;
+	char prefix[32];
+	va_list arguments;
+
+	if (log_level < LOG_VERBOSE)
+		return;
+	since = clock_ms() - log_start;
+	snprintf(prefix, sizeof(prefix),
+		 "%" PRId64 ".%03" PRId64 "s: ", since / 1000, since % 1000);
+	va_start(arguments, format);
+	print_line(prefix, format, arguments);
+	va_end(arguments);
+}

@@ -1,0 +1,309 @@
+#include "base/output.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+void buffer_reserve(struct buffer *buffer, size_t more)
+{
+	size_t need = buffer->length + more + 1;
+
+	if (need <= buffer->size)
+		return;
+	if (need < 2 * buffer->size)
+		need = 2 * buffer->size;
+	if (need < 256)
+		need = 256;
+	buffer->data = heap_grow(buffer->data, need);
+	buffer->size = need;
+}
+
+void buffer_release(struct buffer *buffer)
+{
+	free(buffer->data);
+	*buffer = (struct buffer){0};
+}
+
+void buffer_append(struct buffer *buffer, const void *data, size_t length)
+{
+	buffer_reserve(buffer, length);
+	if (length > 0)
+		memcpy(buffer->data + buffer->length, data, length);
+	buffer->length += length;
+	buffer->data[buffer->length] = '\0';
+}
+
+void buffer_print(struct buffer *buffer, const char *format, ...)
+{
+	va_list arguments, again;
+	int length;
+
+	va_start(arguments, format);
+	va_copy(again, arguments);
+	length = vsnprintf(NULL, 0, format, arguments);
+	if (length > 0) {
+		buffer_reserve(buffer, (size_t)length);
+		vsnprintf(buffer->data + buffer->length, (size_t)length + 1,
+			  format, again);
+		buffer->length += (size_t)length;
+	}
+	va_end(again);
+	va_end(arguments);
+}
+
+/* The length of the UTF-8 character at text, 0 where there is none (RFC 3629:
+ * no overlong forms, no surrogates); its code point in *point. */
+static size_t utf8_decode(const char *text, size_t length, uint32_t *point)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *byte = (const unsigned char *)text;
+	size_t size = byte[0] < 0x80                      ? 1
+		      : byte[0] >= 0xf0 && byte[0] < 0xf5 ? 4
+		      : byte[0] >= 0xe0 && byte[0] < 0xf0 ? 3
+		      : byte[0] >= 0xc2 && byte[0] < 0xe0 ? 2
+							  : 0;
+
+	if (size == 0 || size > length)
+		return 0;
+	*point = size == 1 ? byte[0] : byte[0] & (0xffu >> (size + 1));
+	for (size_t i = 1; i < size; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+		*point = *point << 6 | (byte[i] & 0x3f);
+	}
+	if (size > 1 && (*point < least[size] || *point > 0x10ffff ||
+			 (*point >= 0xd800 && *point < 0xe000)))
+		return 0;
+	return size;
+}
+
+/* Controls, and what hides text or turns it around. */
+static bool is_printable(uint32_t point)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {
+		{0, 0x1f},          {0x7f, 0x9f},       {0xad, 0xad},
+		{0x34f, 0x34f},     {0x61c, 0x61c},     {0x115f, 0x1160},
+		{0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},
+		{0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164},
+		{0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+		{0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+	};
+
+	for (size_t i = 0;
+	     i < sizeof(hidden) / sizeof(hidden[0]) && hidden[i].first <= point;
+	     i++)
+		if (point <= hidden[i].last)
+			return false;
+	return true;
+}
+
+static void escape_byte(struct buffer *buffer, unsigned char byte)
+{
+	static const char from[] = "\n\t\r\033", to[] = "ntre";
+	const char *known = byte ? strchr(from, byte) : NULL;
+
+	if (known != NULL)
+		buffer_print(buffer, "\\%c", to[known - from]);
+	else
+		buffer_print(buffer, "\\x%02x", byte);
+}
+
+void output_visible(struct buffer *buffer, const char *text, size_t length,
+		    int utf8)
+{
+	uint32_t point = 0;
+
+	buffer_reserve(buffer, length);
+	for (size_t at = 0, size; at < length; at += size) {
+		size = utf8_decode(text + at, length - at, &point);
+		if (size > 0 && (size == 1 || utf8) && is_printable(point)) {
+			buffer_append(buffer, text + at, size);
+			continue;
+		}
+		size = 1;
+		escape_byte(buffer, (unsigned char)text[at]);
+	}
+	buffer_append(buffer, "", 0);
+}
+
+/* No table of the combining: what counts one column too many is cut early. */
+static size_t width(uint32_t point)
+{
+	bool wide = (point >= 0x1100 && point < 0x1160) ||
+		    (point >= 0x2e80 && point < 0xa4d0) ||
+		    (point >= 0xac00 && point < 0xd7a4) ||
+		    (point >= 0xf900 && point < 0xfb00) ||
+		    (point >= 0xfe30 && point < 0xfe70) ||
+		    (point >= 0xff00 && point < 0xff61) ||
+		    (point >= 0xffe0 && point < 0xffe7) ||
+		    (point >= 0x1f000 && point < 0x40000);
+
+	return wide ? 2 : 1;
+}
+
+size_t output_fit(const char *text, size_t length, size_t columns)
+{
+	uint32_t point = 0;
+	size_t at = 0;
+
+	while (at < length) {
+		size_t size = utf8_decode(text + at, length - at, &point);
+		size_t needed = size > 0 ? width(point) : 1;
+
+		if (needed > columns)
+			break;
+		columns -= needed;
+		at += size > 0 ? size : 1;
+	}
+	return at;
+}
+
+size_t output_width(const char *text, size_t length)
+{
+	uint32_t point = 0;
+	size_t columns = 0;
+
+	for (size_t at = 0, size; at<length; at += size> 0 ? size : 1) {
+		size = utf8_decode(text + at, length - at, &point);
+		columns += size > 0 ? width(point) : 1;
+	}
+	return columns;
+}
+
+/* Where the line is that the buffer ends with. */
+static size_t column_of(const struct buffer *buffer)
+{
+	size_t at = buffer->length;
+
+	while (at > 0 && buffer->data[at - 1] != '\n')
+		at--;
+	return at < buffer->length
+		       ? output_width(buffer->data + at, buffer->length - at)
+		       : 0; /* maybe without data */
+}
+
+void output_wrap(struct buffer *buffer, const char *text, size_t length,
+		 size_t columns, size_t indent)
+{
+	size_t column = column_of(buffer), at = 0;
+
+	while (at < length) {
+		size_t blanks = strspn(text + at, " ");
+		size_t word = blanks + strcspn(text + at + blanks, " ");
+		size_t width;
+
+		if (word > length - at)
+			word = length - at;
+		width = output_width(text + at, word);
+		if (columns > 0 && blanks > 0 && column > indent &&
+		    column + width > columns) {
+			buffer_print(buffer, "\n%*s", (int)indent, "");
+			at += blanks;
+			word -= blanks;
+			width -= blanks;
+			column = indent;
+		}
+		buffer_append(buffer, text + at, word);
+		column += width;
+		at += word;
+	}
+}
+
+size_t output_columns(int fd, size_t unknown)
+{
+	struct winsize size;
+
+	if (!isatty(fd))
+		return 0;
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return unknown;
+	return size.ws_col;
+}
+
+int output_utf8(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value != NULL && value[0] != '\0')
+			return strcasestr(value, "utf-8") != NULL ||
+			       strcasestr(value, "utf8") != NULL;
+	}
+	return 0;
+}
+
+/* Beyond 16 bits, as UTF-16 has it. */
+static void escape_point(struct buffer *buffer, uint32_t point)
+{
+	if (point > 0xffff)
+		buffer_print(buffer, "\\u%04x\\u%04x",
+			     (unsigned)(0xd7c0 + (point >> 10)),
+			     (unsigned)(0xdc00 + (point & 0x3ff)));
+	else
+		buffer_print(buffer, "\\u%04x", (unsigned)point);
+}
+
+void output_json(struct buffer *buffer, const char *text, size_t length)
+{
+	uint32_t point = 0;
+
+	buffer_append(buffer, "\"", 1);
+	for (size_t at = 0, size; at < length; at += size) {
+		size = utf8_decode(text + at, length - at, &point);
+		if (size == 0) {
+			size = 1;
+			buffer_append(buffer, "\\ufffd", 6);
+		} else if (point == '"' || point == '\\') {
+			buffer_print(buffer, "\\%c", (int)point);
+		} else if (!is_printable(point)) {
+			escape_point(buffer, point);
+		} else {
+			buffer_append(buffer, text + at, size);
+		}
+	}
+	buffer_append(buffer, "\"", 1);
+}
+
+void output_shell(struct buffer *buffer, const char *text)
+{
+	buffer_append(buffer, "'", 1);
+	for (; *text; text++) {
+		if (*text == '\'')
+			buffer_append(buffer, "'\\''", 4);
+		else
+			buffer_append(buffer, text, 1);
+	}
+	buffer_append(buffer, "'", 1);
+}
+
+int output_write(int fd, const char *text, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, text, length);
+
+		if (written < 0 && errno == EAGAIN) {
+			poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1,
+			     1000);
+			continue;
+		}
+		if (written < 0 && errno != EINTR)
+			return -1;
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+		}
+	}
+	return 0;
+}

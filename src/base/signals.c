@@ -1,0 +1,260 @@
+#include "base/signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Those that by default do not end a process, those that cannot be blocked, and
+ * those that signals_init ignores. */
+static const int harmless[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP,
+			       SIGTTIN, SIGTTOU,  SIGURG,  SIGKILL,
+			       SIGSTOP, SIGPIPE,  SIGXFSZ};
+static const int others[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+
+static sigset_t inherited_mask;
+static struct sigaction inherited_pipe, inherited_size, inherited_child;
+static sigset_t watched;
+static int descriptor = -1;
+
+void signals_init(void)
+{
+	struct sigaction action = {.sa_handler = SIG_IGN};
+
+	sigprocmask(SIG_SETMASK, NULL, &inherited_mask);
+	sigaction(SIGPIPE, &action, &inherited_pipe);
+	sigaction(SIGXFSZ, &action, &inherited_size);
+	action.sa_handler = SIG_DFL;
+	sigaction(SIGCHLD, &action, &inherited_child);
+}
+
+/* Blocks and watches these. */
+static int watch(const sigset_t *numbers)
+{
+	int fd;
+
+	sigorset(&watched, &watched, numbers);
+	sigprocmask(SIG_BLOCK, &watched, NULL);
+	fd = signalfd(descriptor, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd >= 0)
+		descriptor = fd;
+	return fd;
+}
+
+int signals_open(void)
+{
+	struct sigaction action = {.sa_handler = SIG_IGN};
+	sigset_t ending;
+
+	if (getpid() == 1)
+		sigaction(SIGCHLD, &action, NULL);
+
+	sigfillset(&ending);
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		sigdelset(&ending, harmless[i]);
+	sigemptyset(&watched);
+	return watch(&ending);
+}
+
+int signals_open_all(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t set;
+
+	sigaction(SIGCHLD, &action, NULL);
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		sigaddset(&set, others[i]);
+	return watch(&set);
+}
+
+/* Linux keeps a blocked signal even if it is to be ignored. */
+static bool is_ignored(int number)
+{
+	struct sigaction current;
+
+	return sigaction(number, NULL, &current) == 0 &&
+	       current.sa_handler == SIG_IGN;
+}
+
+int signals_next(void)
+{
+	pid_t sender;
+
+	return signals_next_from(&sender);
+}
+
+int signals_next_from(pid_t *sender)
+{
+	struct signalfd_siginfo info;
+
+	do
+		if (read(descriptor, &info, sizeof(info)) !=
+		    (ssize_t)sizeof(info))
+			return 0;
+	while (is_ignored((int)info.ssi_signo));
+	*sender = info.ssi_code == SI_USER ? (pid_t)info.ssi_pid : 0;
+	return (int)info.ssi_signo;
+}
+
+static uint64_t bit_of(int number)
+{
+	return (uint64_t)1 << (number - 1);
+}
+
+uint64_t signals_pending(void)
+{
+	uint64_t result = 0;
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&pending, number) == 1)
+			result |= bit_of(number);
+	return result;
+}
+
+uint64_t signals_take(uint64_t which)
+{
+	const struct timespec at_once = {0};
+	uint64_t taken = 0;
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	for (number = 1; number < NSIG; number++)
+		if ((which & bit_of(number)) != 0)
+			sigaddset(&set, number);
+	while ((number = sigtimedwait(&set, NULL, &at_once)) > 0)
+		taken |= bit_of(number);
+	return taken;
+}
+
+bool signals_have_come(int fd)
+{
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+	uint64_t ignored = 0;
+
+	if (fd != descriptor)
+		return true;
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&watched, number) == 1 && is_ignored(number))
+			ignored |= bit_of(number);
+	if (ignored != 0)
+		signals_take(ignored);
+	return poll(&polled, 1, 0) > 0;
+}
+
+void signals_stop(int number)
+{
+	sigset_t only, before;
+
+	sigemptyset(&only);
+	sigaddset(&only, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &only, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void signals_block_all(struct signals_mask *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before->set);
+}
+
+void signals_unblock(const struct signals_mask *before)
+{
+	pthread_sigmask(SIG_SETMASK, &before->set, NULL);
+}
+
+void signals_reset(void)
+{
+	sigaction(SIGPIPE, &inherited_pipe, NULL);
+	sigaction(SIGXFSZ, &inherited_size, NULL);
+	sigaction(SIGCHLD, &inherited_child, NULL);
+	sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
+void signals_set_default(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void signals_ignore_all(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+void signals_end_by_pipe(void)
+{
+	if (inherited_pipe.sa_handler != SIG_IGN)
+		signals_die(SIGPIPE);
+}
+
+void signals_die(int number)
+{
+	struct rlimit none = {0, 0};
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t only;
+
+	/* the limit does not count where cores are piped to a program */
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	sigaction(number, &action, NULL);
+	sigemptyset(&only);
+	sigaddset(&only, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	/* one whose default is not to end us */
+	_exit(128 + number);
+}
+
+static const struct {
+	const char *name;
+	int number;
+} names[] = {
+	{"HUP", SIGHUP},       {"INT", SIGINT},   {"QUIT", SIGQUIT},
+	{"ILL", SIGILL},       {"TRAP", SIGTRAP}, {"ABRT", SIGABRT},
+	{"BUS", SIGBUS},       {"FPE", SIGFPE},   {"KILL", SIGKILL},
+	{"USR1", SIGUSR1},     {"SEGV", SIGSEGV}, {"USR2", SIGUSR2},
+	{"PIPE", SIGPIPE},     {"ALRM", SIGALRM}, {"TERM", SIGTERM},
+	{"CHLD", SIGCHLD},     {"CONT", SIGCONT}, {"STOP", SIGSTOP},
+	{"TSTP", SIGTSTP},     {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
+	{"URG", SIGURG},       {"XCPU", SIGXCPU}, {"XFSZ", SIGXFSZ},
+	{"VTALRM", SIGVTALRM}, {"PROF", SIGPROF}, {"WINCH", SIGWINCH},
+	{"IO", SIGIO},         {"PWR", SIGPWR},   {"SYS", SIGSYS},
+};
+
+int signals_parse(const char *name)
+{
+	if (strncasecmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char digits[12];
+
+		snprintf(digits, sizeof(digits), "%d", names[i].number);
+		if (strcasecmp(names[i].name, name) == 0 ||
+		    strcmp(digits, name) == 0)
+			return names[i].number;
+	}
+	return 0;
+}

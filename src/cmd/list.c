@@ -1,0 +1,172 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/session.h"
+#include "cmd/json.h"
+#include "settings/command.h"
+#include "base/alloc.h"
+#include "show/scan.h"
+
+#define PROGRESS_EVERY 100 /* ms */
+
+/* A lock, and its line. */
+struct found {
+	char *text; /* owned: KEY, and the line behind it */
+	size_t key_length, length;
+};
+
+struct printer {
+	const struct settings *settings;
+	struct found *found; /* owned */
+	size_t count, room;
+	int64_t next;  /* when the next progress is shown */
+	bool progress; /* one is shown */
+};
+
+static void erase_progress(struct printer *printer)
+{
+	if (printer->progress)
+		output_write(STDERR_FILENO, "\r\033[K", 4);
+	printer->progress = false;
+}
+
+/* --- collecting ----------------------------------------------------------- */
+
+static void print_line(struct buffer *text, const struct listed *listed)
+{
+	struct buffer line = {0};
+
+	buffer_append(&line, listed->key.data, listed->key.length);
+	buffer_print(&line, ": ");
+	if (listed->kind == KIND_PERMITS)
+		buffer_print(&line, "%" PRId64 " of %" PRId64 " permits, ",
+			     listed->holders, listed->permits);
+	else if (listed->first.who.known)
+		buffer_print(&line, "%s, ", view_kind_name(listed->kind));
+	record_print_busy(&line, &listed->first.who);
+	if (listed->holders > 1)
+		buffer_print(&line, ", and %" PRId64 " more",
+			     listed->holders - 1);
+	cmd_add_line(text, &line, STDOUT_FILENO);
+	buffer_append(text, "\n", 1);
+	buffer_release(&line);
+}
+
+static bool on_found(void *context, const struct listed *listed)
+{
+	struct printer *printer = context;
+	struct buffer text = {0};
+	struct found *found;
+
+	if (printer->count == printer->room) {
+		printer->room = printer->room > 0 ? 2 * printer->room : 64;
+		printer->found =
+			heap_grow(printer->found,
+				  printer->room * sizeof(*printer->found));
+	}
+	buffer_append(&text, listed->key.data, listed->key.length);
+	if (printer->settings->format == FORMAT_JSON) {
+		json_listed(&text, listed);
+	} else {
+		struct buffer line = {0};
+
+		print_line(&line, listed);
+		buffer_append(&text, line.data, line.length);
+		buffer_release(&line);
+	}
+	found = &printer->found[printer->count++];
+	*found = (struct found){heap_grow(text.data, text.length + 1),
+				listed->key.length, text.length};
+	return true;
+}
+
+static void on_progress(void *context, uint64_t looked_at, uint64_t locks)
+{
+	struct printer *printer = context;
+	char text[128];
+	int length;
+
+	if (clock_ms() < printer->next)
+		return;
+	printer->next = clock_ms() + PROGRESS_EVERY;
+	printer->progress = true;
+	length = snprintf(text, sizeof(text),
+			  "\r\033[Kredlock: %" PRIu64
+			  " keys looked at, %" PRIu64 " lock%s",
+			  looked_at, locks, locks == 1 ? "" : "s");
+	output_write(STDERR_FILENO, text, (size_t)length);
+}
+
+static bool shows_progress(const struct settings *settings)
+{
+	return !settings->quiet && !settings->verbose && isatty(STDERR_FILENO);
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+/* Byte by byte, as `sort` does in the C locale. */
+static int by_key(const void *a, const void *b)
+{
+	const struct found *one = a, *other = b;
+	size_t shorter = one->key_length < other->key_length
+				 ? one->key_length
+				 : other->key_length;
+	int order = memcmp(one->text, other->text, shorter);
+
+	if (order != 0)
+		return order;
+	return one->key_length < other->key_length
+		       ? -1
+		       : one->key_length > other->key_length;
+}
+
+/* Writes all lines, and forgets them. -1 if they cannot be written. */
+static int print_found(struct printer *printer)
+{
+	struct buffer text = {0};
+	int result = 0;
+
+	erase_progress(printer);
+	if (printer->count > 1)
+		qsort(printer->found, printer->count, sizeof(*printer->found),
+		      by_key);
+	for (size_t n = 0; n < printer->count; n++) {
+		const struct found *found = &printer->found[n];
+
+		buffer_append(&text, found->text + found->key_length,
+			      found->length - found->key_length);
+		free(found->text);
+	}
+	if (text.length > 0 && cmd_show(text.data, text.length) != 0)
+		result = -1;
+	free(printer->found);
+	buffer_release(&text);
+	return result;
+}
+
+int cmd_list(struct settings *settings)
+{
+	struct printer printer = {.settings = settings};
+	struct lister lister = {&printer, on_found, NULL};
+	struct quorum quorum;
+	struct error error;
+	int status = cmd_open_quorum(&quorum, settings);
+	int printed;
+
+	if (status != 0)
+		return status;
+	if (shows_progress(settings))
+		lister.progress = on_progress;
+	if (lock_list(&quorum, settings->key, &lister, &error) < 0)
+		status = error.code;
+	printed = print_found(&printer);
+	if (status != 0)
+		log_error("%s", error.text);
+	else if (printed < 0)
+		status = EXIT_SYSTEM;
+	quorum_release(&quorum);
+	return status;
+}

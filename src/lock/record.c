@@ -1,0 +1,176 @@
+#include "lock/record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "base/duration.h"
+
+#define LABEL_LONGEST 160 /* bytes of the label that are kept */
+#define FIRST_LEASE 3000  /* ms that a waiter is granted, at most */
+
+static void describe(struct buffer *text, const char *name, const char *value,
+		     size_t length)
+{
+	buffer_print(text, "%s=", name);
+	output_visible(text, value, length, 1);
+	buffer_append(text, "\n", 1);
+}
+
+void record_describe(struct buffer *text, pid_t pid, const char *label,
+		     int64_t ttl, bool renews)
+{
+	/* from the environment: asking the name service costs every start */
+	const char *user =
+		getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
+	char host[65] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	describe(text, "host", host, strlen(host));
+	buffer_print(text, "pid=%ld\n", (long)pid);
+	if (user != NULL)
+		describe(text, "user", user, strnlen(user, 32));
+	else
+		buffer_print(text, "user=uid %ld\n", (long)getuid());
+	buffer_print(text, "ttl=%" PRId64 "\n%s", ttl,
+		     renews ? "renews=yes\n" : "");
+	describe(text, "command", label, strnlen(label, LABEL_LONGEST));
+}
+
+static void copy(char *to, size_t size, const char *value, size_t length)
+{
+	if (length > size - 1)
+		length = size - 1;
+	memcpy(to, value, length);
+	to[length] = '\0';
+}
+
+static int64_t read_number(const char *value, size_t length)
+{
+	char number[21];
+
+	copy(number, sizeof(number), value, length);
+	return strtoll(number, NULL, 10);
+}
+
+static void parse_line(struct holder *holder, const char *line, size_t length)
+{
+	const char *equals = memchr(line, '=', length);
+	const char *value;
+	size_t name, rest;
+
+	if (equals == NULL)
+		return;
+	value = equals + 1;
+	name = (size_t)(equals - line);
+	rest = length - name - 1;
+	if (name == 4 && memcmp(line, "host", name) == 0)
+		copy(holder->host, sizeof(holder->host), value, rest);
+	else if (name == 4 && memcmp(line, "user", name) == 0)
+		copy(holder->user, sizeof(holder->user), value, rest);
+	else if (name == 7 && memcmp(line, "command", name) == 0)
+		copy(holder->command, sizeof(holder->command), value, rest);
+	else if (name == 6 && memcmp(line, "renews", name) == 0)
+		holder->renews = rest == 3 && memcmp(value, "yes", 3) == 0;
+	else if (name == 3 && memcmp(line, "pid", name) == 0)
+		holder->pid = read_number(value, rest);
+	else if (name == 3 && memcmp(line, "ttl", name) == 0)
+		holder->ttl = read_number(value, rest);
+}
+
+void record_parse(struct holder *holder, const char *text, size_t length)
+{
+	*holder = (struct holder){0};
+	while (length > 0) {
+		const char *end = memchr(text, '\n', length);
+		size_t line = end != NULL ? (size_t)(end - text) : length;
+
+		parse_line(holder, text, line);
+		line += end != NULL;
+		text += line;
+		length -= line;
+	}
+}
+
+void record_print_holder(struct buffer *text, const struct holder *holder)
+{
+	buffer_print(text, "%s", holder->host[0] ? holder->host : "somebody");
+	if (holder->pid > 0)
+		buffer_print(text, " pid %" PRId64, holder->pid);
+	if (holder->command[0] != '\0')
+		buffer_print(text, " '%s'", holder->command);
+}
+
+static void print_count(struct buffer *text, const struct busy *busy)
+{
+	if (busy->permits > 0)
+		buffer_print(text, "%" PRId64 " of %" PRId64 ", ",
+			     busy->holders, busy->permits);
+	else if (busy->holders > 1)
+		buffer_print(text, "%" PRId64 ", ", busy->holders);
+	if (busy->holders > 1)
+		buffer_print(text, "longest ");
+}
+
+void record_print_who(struct buffer *text, const struct busy *busy)
+{
+	if (busy->left == -2) {
+		buffer_print(text, "others wait for it and come first");
+		return;
+	}
+	buffer_print(text, "held by ");
+	print_count(text, busy);
+	if (busy->known)
+		record_print_holder(text, &busy->holder);
+	else
+		buffer_print(text, "another program");
+}
+
+bool record_tells_left(const struct busy *busy)
+{
+	const struct holder *holder = &busy->holder;
+	int64_t first = holder->ttl < FIRST_LEASE ? holder->ttl : FIRST_LEASE;
+
+	if (busy->holders > 1) /* it is another's that ends first */
+		return false;
+	if (!busy->known || !holder->renews || holder->ttl <= 0)
+		return true;
+	return busy->left > holder->ttl ||
+	       (busy->left < holder->ttl / 2 && busy->held >= first);
+}
+
+void record_print_times(struct buffer *text, const struct busy *busy)
+{
+	char time[DURATION_TEXT];
+	int64_t since = busy->at > 0 ? clock_ms() - busy->at : 0;
+
+	if (busy->left == -2)
+		return;
+	if (busy->held >= 0)
+		buffer_print(text, " for %s",
+			     duration_format(time, busy->held + since));
+	if (busy->told && busy->left >= since && record_tells_left(busy))
+		buffer_print(text, ", %s left",
+			     duration_format(time, busy->left - since));
+	else if (busy->told && busy->left < 0)
+		buffer_print(text, ", with no expiry");
+}
+
+void record_print_misfit(struct buffer *text, const struct busy *busy)
+{
+	if (busy->misfit == MISFIT_OURS)
+		buffer_print(text, ": use -P %" PRId64 ", as they do",
+			     busy->permits);
+	else if (busy->misfit == MISFIT_THEIRS)
+		buffer_print(text, ": that one was taken without -P: use it "
+				   "everywhere or nowhere");
+}
+
+void record_print_busy(struct buffer *text, const struct busy *busy)
+{
+	record_print_who(text, busy);
+	record_print_times(text, busy);
+	record_print_misfit(text, busy);
+}

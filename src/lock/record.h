@@ -1,0 +1,90 @@
+/*
+ * Who holds a lock, for people to read: the description that stands in the
+ * record beside the lock, one "name=value" a line (redlock-protocol(7)).
+ *
+ * A description is what some holder wrote: nothing in it is relied on for
+ * safety, and every field may be missing, wrong or hostile when it is read.
+ *
+ * Of a holder that renews its lease, the time that is left says nothing: it is
+ * not about to end. It is told only if
+ *  - nobody renews the lease, as after `redlock acquire`; or
+ *  - the renewal is late: less than half of the ttl was left. A holder renews
+ *    after a third of the ttl; so by then a renewal has failed, or the holder is
+ *    gone, stopped or cut off. The time left is the server's at its answer, not
+ *    ours at the time of printing. The first lease of a waiter is only 3 s
+ *    (queue.h), so the first 3 s of a hold are left out; or
+ *  - the lease is longer than the ttl: then the holder is gone, and --min-hold
+ *    keeps the lock, or somebody has extended it by hand.
+ */
+#ifndef RECORD_H
+#define RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/output.h"
+
+struct holder {
+	char host[65];
+	char user[33];
+	char command[161];
+	int64_t pid; /* 0 where unknown */
+	int64_t ttl; /* ms, 0 where unknown */
+	bool renews; /* it renews its lease until it gives the lock back */
+};
+
+/* Appends a description: pid holds the lock, for what label says, and renews it
+ * or does not. The server puts the line since= (its own clock, ms) in front. */
+void record_describe(struct buffer *text, pid_t pid, const char *label,
+		     int64_t ttl, bool renews);
+
+/* Reads a description; unknown lines are passed over, long values cut. */
+void record_parse(struct holder *holder, const char *text, size_t length);
+
+/* Whether the lock that KEY is held as can be shared with the one that is
+ * wanted: one of them may have forgotten -P. */
+enum misfit {
+	MISFIT_NONE,
+	MISFIT_OURS,   /* they have -P, and we have not */
+	MISFIT_THEIRS, /* we have -P, and they have not */
+};
+
+/* What a refusal said about the holder; of several, about the one that has held
+ * KEY longest. */
+struct busy {
+	bool told;  /* the rest is filled */
+	bool known; /* holder is filled; else a foreign program */
+	struct holder holder;
+	int64_t held;  /* ms, -1 where unknown */
+	int64_t left;  /* ms of its lease, -1 for no expiry, -2 for no holder */
+	int64_t at;    /* clock_ms() when this was so */
+	int64_t place; /* ours in the queue, from 0; -1 for none */
+	int64_t holders; /* 0 where unknown */
+	int64_t permits; /* of KEY; 0 for none */
+	enum misfit misfit;
+	bool nested; /* the holder is above us */
+	bool split;  /* several try, and none may have it */
+};
+
+/* Appends "web3 pid 812 'backup.sh'". */
+void record_print_holder(struct buffer *text, const struct holder *holder);
+
+/* Appends "held by web3 pid 812 'backup.sh'"; of several holders "held by 3 of
+ * 3, longest web3 pid 812 'encode.sh'". */
+void record_print_who(struct buffer *text, const struct busy *busy);
+
+/* Whether the time that is left is worth telling (above). */
+bool record_tells_left(const struct busy *busy);
+
+/* Appends " for 4m10s", and ", 21s left" if that is worth telling. */
+void record_print_times(struct buffer *text, const struct busy *busy);
+
+/* Appends ": use -P 3, as they do" if one of the two has forgotten -P. */
+void record_print_misfit(struct buffer *text, const struct busy *busy);
+
+/* All three: "held by web3 pid 812 'backup.sh' for 4m10s". */
+void record_print_busy(struct buffer *text, const struct busy *busy);
+
+#endif

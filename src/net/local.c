@@ -1,0 +1,193 @@
+#include "net/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libutil.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "net/runtime.h"
+#include "base/signals.h"
+#include "net/stream.h"
+
+#define LOOK_AGAIN 5 /* ms between two looks for a server that starts */
+
+struct paths {
+	char directory[URL_PATH_SIZE];
+	char socket[URL_PATH_SIZE + 16];
+	char lock[URL_PATH_SIZE + 16];
+};
+
+static int find_paths(struct paths *paths, struct error *error)
+{
+	if (runtime_directory(paths->directory, error) < 0)
+		return -1;
+	snprintf(paths->socket, sizeof(paths->socket), "%s/redis.sock",
+		 paths->directory);
+	snprintf(paths->lock, sizeof(paths->lock), "%s/lock", paths->directory);
+	return 0;
+}
+
+/* Its user's alone, and so it was of one that was here before. */
+static void make_log(void)
+{
+	int log = open("redis.log", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		       0600);
+
+	if (log >= 0)
+		(void)!fchmod(log, 0600);
+	umask(0077);
+}
+
+/* In the server's process. What the user passed on to us is not for it: it has
+ * the pipe for a failure, which exec closes, and one that it keeps. */
+static void exec_server(const struct paths *paths, int failure, int life)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int cause;
+
+	signals_set_default();
+	setsid();
+	failure = fcntl(failure, F_DUPFD_CLOEXEC, 10);
+	if (chdir(paths->directory) == 0 && failure >= 0 && null >= 0 &&
+	    dup2(life, 4) >= 0 && dup3(failure, 3, O_CLOEXEC) >= 0 &&
+	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
+		closefrom(5);
+		make_log();
+		execlp("redis-server", "redis-server", "--port", "0",
+		       "--unixsocket", paths->socket, "--unixsocketperm", "700",
+		       "--save", "", "--appendonly", "no", "--daemonize", "no",
+		       "--dir", paths->directory, "--logfile", "redis.log",
+		       (char *)NULL);
+		failure = 3;
+	}
+	cause = errno;
+	(void)!write(failure, &cause, sizeof(cause));
+	_exit(EXIT_NOT_FOUND);
+}
+
+/*
+ * The server is a grandchild, so that nobody has to wait for it. 0, or the
+ * errno that kept it from starting. *life: a descriptor that hangs up when the
+ * server ends.
+ */
+static int spawn_server(const struct paths *paths, int *life)
+{
+	struct signals_mask before;
+	int failure[2], alive[2], cause = 0;
+	pid_t child;
+
+	if (pipe2(failure, O_CLOEXEC) < 0)
+		return errno;
+	if (pipe2(alive, O_CLOEXEC) < 0) {
+		cause = errno;
+		close(failure[0]);
+		close(failure[1]);
+		return cause;
+	}
+	signals_block_all(&before);
+	child = fork();
+	if (child == 0) {
+		if (fork() == 0)
+			exec_server(paths, failure[1], alive[1]);
+		_exit(0);
+	}
+	if (child < 0)
+		cause = errno;
+	signals_unblock(&before);
+	close(failure[1]);
+	close(alive[1]);
+	if (child > 0) {
+		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+			;
+		if (read(failure[0], &cause, sizeof(cause)) !=
+		    (ssize_t)sizeof(cause))
+			cause = 0;
+	}
+	close(failure[0]);
+	*life = alive[0];
+	return cause;
+}
+
+static int wait_for_server(const struct paths *paths, int life,
+			   struct deadline until, struct error *error)
+{
+	struct pollfd polled = {.fd = life, .events = POLLIN};
+	const char *what = NULL;
+
+	while (what == NULL && !stream_is_listening(paths->socket)) {
+		if (deadline_poll(&polled, 1, deadline_in(LOOK_AGAIN)) > 0)
+			what = "has ended at once";
+		else if (deadline_passed(until))
+			what = "does not come up";
+	}
+	if (what == NULL)
+		return 0;
+	error_set(error, EXIT_UNREACHED,
+		  "local:: the redis-server %s: see "
+		  "%s/redis.log",
+		  what, paths->directory);
+	return -1;
+}
+
+static int start_server(const struct paths *paths, struct deadline until,
+			struct error *error)
+{
+	int life = -1, result = -1;
+	int cause = spawn_server(paths, &life);
+
+	if (cause == ENOENT) {
+		error_set(error, EXIT_CONFIG,
+			  "local:: there is no "
+			  "redis-server program: install the package "
+			  "redis-server (Debian, Ubuntu) or redis");
+	} else if (cause != 0) {
+		errno = cause;
+		error_system(error, "local:: cannot run redis-server");
+	} else {
+		result = wait_for_server(paths, life, until, error);
+	}
+	close(life);
+	return result;
+}
+
+/* One of all that come here at once starts the server; the others wait for
+ * its lock and then find somebody listening. */
+static int start_once(const struct paths *paths, struct deadline until,
+		      struct error *error)
+{
+	int lock, result = 0;
+
+	while ((lock = flopen(paths->lock,
+			      O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC |
+				      O_NOFOLLOW,
+			      0600)) < 0) {
+		if (errno != EWOULDBLOCK || deadline_passed(until)) {
+			error_system(error, "local:: %s", paths->lock);
+			return -1;
+		}
+		poll(NULL, 0, LOOK_AGAIN);
+	}
+	if (!stream_is_listening(paths->socket))
+		result = start_server(paths, until, error);
+	close(lock);
+	return result;
+}
+
+int local_resolve(struct url *url, struct deadline until, struct error *error)
+{
+	struct paths paths;
+
+	if (find_paths(&paths, error) < 0)
+		return -1;
+	if (!stream_is_listening(paths.socket) &&
+	    start_once(&paths, until, error) < 0)
+		return -1;
+	url->kind = URL_UNIX;
+	url->path = heap_copy(paths.socket);
+	return 0;
+}

@@ -1,0 +1,342 @@
+#include "net/stream.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/tls_load.h"
+
+#define ADDRESS_TIME 250 /* ms for an address while others are left */
+#define BACKLOG_PAUSE 5  /* ms */
+
+/* ms until a connection whose bytes nobody acknowledges is given up, with what
+ * it still had to deliver: retransmission alone goes on for a quarter hour */
+#define UNACKNOWLEDGED 5000
+
+void stream_init(struct stream *stream)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->fd = -1;
+}
+
+static void end_tls(struct stream *stream, bool goodbye)
+{
+	if (stream->tls != NULL)
+		tls_module()->close(stream->tls, goodbye);
+	stream->tls = NULL;
+}
+
+void stream_close(struct stream *stream)
+{
+	if (stream->lookup != NULL)
+		resolve_abandon(stream->lookup);
+	end_tls(stream, true);
+	if (stream->fd >= 0)
+		close(stream->fd);
+	stream->lookup = NULL;
+	stream->fd = -1;
+	stream->state = STREAM_DOWN;
+}
+
+static void unix_address(struct address *address, const char *path)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+
+	strncpy(name.sun_path, path, sizeof(name.sun_path) - 1);
+	memset(address, 0, sizeof(*address));
+	memcpy(&address->socket, &name, sizeof(name));
+	address->length = sizeof(name);
+}
+
+/* A socket that is connecting or connected; -1 with errno, EAGAIN where a Unix
+ * socket's backlog is full. */
+static int connect_socket(const struct address *address)
+{
+	int family = address->socket.ss_family;
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, unacknowledged = UNACKNOWLEDGED, cause;
+
+	if (fd < 0)
+		return -1;
+	if (family != AF_UNIX) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
+			   sizeof(unacknowledged));
+	}
+	if (connect(fd, (const struct sockaddr *)&address->socket,
+		    address->length) == 0 ||
+	    errno == EINPROGRESS)
+		return fd;
+	cause = errno;
+	close(fd);
+	errno = cause;
+	return -1;
+}
+
+void stream_leave(struct stream *stream)
+{
+	end_tls(stream, false);
+	stream_close(stream);
+}
+
+void stream_reset(struct stream *stream)
+{
+	struct linger none = {.l_onoff = 1};
+
+	end_tls(stream, false);
+	if (stream->fd >= 0)
+		setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &none,
+			   sizeof(none));
+}
+
+/* A peer that has vanished is noticed within half a minute. */
+static void keep_alive(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, 10},
+		{IPPROTO_TCP, TCP_KEEPINTVL, 5},
+		{IPPROTO_TCP, TCP_KEEPCNT, 4},
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		setsockopt(fd, options[i].level, options[i].name,
+			   &options[i].value, sizeof(options[i].value));
+}
+
+static const char *fail(struct stream *stream, const char *why)
+{
+	stream_close(stream);
+	return why;
+}
+
+static const char *fail_by(struct stream *stream, int error)
+{
+	stream->error = error;
+	return fail(stream, strerror(error));
+}
+
+/* An address of a kind that this machine does not have, as IPv6 in most
+ * containers: it says nothing of the server. */
+static bool is_unusable(int cause)
+{
+	return cause == EADDRNOTAVAIL || cause == EAFNOSUPPORT ||
+	       cause == ENETUNREACH;
+}
+
+/* Tries the addresses from stream->address on. cause: why the one before them
+ * failed; 0 if there is none. */
+static const char *connect_next(struct stream *stream, int cause)
+{
+	for (; stream->address < stream->addresses.count; stream->address++) {
+		stream->fd = connect_socket(
+			&stream->addresses.list[stream->address]);
+		if (stream->fd >= 0) {
+			stream->state = STREAM_CONNECTING;
+			stream->retry = deadline_in(ADDRESS_TIME);
+			return NULL;
+		}
+		if (cause == 0 || !is_unusable(errno))
+			cause = errno;
+		if (cause == EAGAIN) {
+			stream->state = STREAM_PAUSING;
+			stream->retry = deadline_in(BACKLOG_PAUSE);
+			return NULL;
+		}
+	}
+	return fail_by(stream, cause != 0 ? cause : ENOENT);
+}
+
+const char *stream_open(struct stream *stream, const struct url *url)
+{
+	stream_close(stream);
+	stream->failure = (struct tls_failure){0};
+	stream->error = 0;
+	stream->tls_host = url->tls ? url->host : NULL;
+	stream->address = 0;
+	if (url->kind == URL_UNIX) {
+		unix_address(&stream->addresses.list[0], url->path);
+		stream->addresses.count = 1;
+	} else if (stream->addresses.count == 0 &&
+		   resolve_numeric(url->host, url->port, &stream->addresses) <
+			   0) {
+		stream->lookup = resolve_start(url->host, url->port);
+		if (stream->lookup == NULL)
+			return fail_by(stream, errno);
+		stream->state = STREAM_RESOLVING;
+		return NULL;
+	}
+	return connect_next(stream, 0);
+}
+
+static bool is_last_address(const struct stream *stream)
+{
+	return stream->address + 1 >= stream->addresses.count;
+}
+
+static const char *shake_hands(struct stream *stream)
+{
+	int done = tls_module()->handshake(stream->tls);
+
+	if (done < 0)
+		return fail(stream, stream->failure.text);
+	if (done > 0)
+		stream->state = STREAM_UP;
+	return NULL;
+}
+
+static const char *start_tls(struct stream *stream)
+{
+	stream->tls = tls_module()->open(stream->fd, stream->tls_host,
+					 &stream->failure);
+	if (stream->tls == NULL)
+		return fail(stream, stream->failure.text);
+	stream->state = STREAM_HANDSHAKE;
+	return shake_hands(stream);
+}
+
+/* Connected, failed, or (revents is 0) it has had its time. */
+static const char *connected(struct stream *stream, short revents)
+{
+	int cause = ETIMEDOUT;
+	socklen_t size = sizeof(cause);
+
+	if (revents != 0 &&
+	    getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0)
+		cause = errno;
+	if (cause == 0) {
+		stream->state = STREAM_UP;
+		if (stream->keep_alive)
+			keep_alive(stream->fd);
+		return stream->tls_host != NULL ? start_tls(stream) : NULL;
+	}
+	if (is_last_address(stream))
+		return fail_by(stream, cause);
+	stream_close(stream);
+	stream->address++;
+	return connect_next(stream, cause);
+}
+
+static const char *resolved(struct stream *stream)
+{
+	const char *why = resolve_finish(stream->lookup, &stream->addresses);
+
+	stream->lookup = NULL;
+	return why != NULL ? fail(stream, why) : connect_next(stream, 0);
+}
+
+const char *stream_step(struct stream *stream, short revents)
+{
+	bool due = deadline_passed(stream_wake(stream));
+
+	if (stream->state == STREAM_RESOLVING && revents != 0)
+		return resolved(stream);
+	if (stream->state == STREAM_CONNECTING && (revents != 0 || due))
+		return connected(stream, revents);
+	if (stream->state == STREAM_HANDSHAKE && revents != 0)
+		return shake_hands(stream);
+	if (stream->state == STREAM_PAUSING && due)
+		return connect_next(stream, 0);
+	return NULL;
+}
+
+int stream_fd(const struct stream *stream)
+{
+	return stream->state == STREAM_RESOLVING ? resolve_fd(stream->lookup)
+						 : stream->fd;
+}
+
+short stream_events(const struct stream *stream, bool output)
+{
+	if (stream->tls != NULL)
+		return tls_module()->events(stream->tls, output);
+	if (stream->state == STREAM_UP)
+		return output ? POLLIN | POLLOUT : POLLIN;
+	return stream->state == STREAM_CONNECTING ? POLLOUT : POLLIN;
+}
+
+struct deadline stream_wake(const struct stream *stream)
+{
+	bool waits = stream->state == STREAM_PAUSING ||
+		     (stream->state == STREAM_CONNECTING &&
+		      !is_last_address(stream));
+
+	return waits ? stream->retry : deadline_never();
+}
+
+ssize_t stream_receive(struct stream *stream, void *data, size_t size)
+{
+	ssize_t got;
+
+	if (stream->tls != NULL)
+		return tls_module()->read(stream->tls, data, size);
+	do
+		got = recv(stream->fd, data, size, 0);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+ssize_t stream_send(struct stream *stream, const void *data, size_t size)
+{
+	ssize_t sent;
+
+	if (stream->tls != NULL)
+		return tls_module()->write(stream->tls, data, size);
+	do
+		sent = send(stream->fd, data, size, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent;
+}
+
+const char *stream_why(struct stream *stream)
+{
+	if (stream->failure.text[0] != '\0')
+		return stream->failure.text;
+	stream->error = errno;
+	return strerror(errno);
+}
+
+size_t stream_backlog(const struct stream *stream, int64_t ms)
+{
+	struct tcp_info info;
+	socklen_t size = sizeof(info);
+	int bytes;
+
+	if (getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ||
+	    info.tcpi_last_ack_recv > ms ||
+	    ioctl(stream->fd, SIOCOUTQ, &bytes) < 0)
+		return 0;
+	return bytes > 0 ? (size_t)bytes : 0;
+}
+
+int stream_address(const struct stream *stream, char *text, size_t size)
+{
+	const struct address *address =
+		&stream->addresses.list[stream->address];
+
+	return getnameinfo((const struct sockaddr *)&address->socket,
+			   address->length, text, (socklen_t)size, NULL, 0,
+			   NI_NUMERICHOST) == 0
+		       ? 0
+		       : -1;
+}
+
+bool stream_is_listening(const char *path)
+{
+	struct address address;
+	int fd;
+
+	unix_address(&address, path);
+	fd = connect_socket(&address);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno == EAGAIN;
+}

@@ -1,0 +1,273 @@
+#include "run/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/ancestry.h"
+#include "base/signals.h"
+
+#define START_STACK 65536 /* bytes, and room for the arguments */
+#define LOOK_AGAIN 20     /* ms, whether it has been stopped */
+
+int child_set_environment(const struct lock *lock)
+{
+	const char *outer = getenv("REDLOCK_HELD");
+	struct buffer held = {0}, fence = {0};
+	int result;
+
+	if (outer != NULL)
+		buffer_print(&held, "%s", outer);
+	held_append(&held, lock->key.data, lock->token);
+	buffer_print(&fence, "%" PRId64, lock->fence);
+	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
+				 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
+				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
+				 setenv("REDLOCK_HELD", held.data, 1) < 0
+			 ? -1
+			 : 0;
+	buffer_release(&held);
+	buffer_release(&fence);
+	return result;
+}
+
+/* What the process that becomes COMMAND is to know, and how it went. */
+struct start {
+	const struct child *child;
+	char *const *command;
+	struct job *job;
+	const struct guard *guard;
+	struct deadline latest;
+	uint64_t missed; /* signals that the group got before it was there */
+	int cause;       /* errno */
+};
+
+#define BIT(number) ((uint64_t)1 << ((number)-1))
+
+/* In that process, which has our memory until exec. Only SIGKILL can end it before
+ * signals_reset: by the guard, as the lease is over, so that is the cause until it
+ * is another. A signal that ends it after that has ended COMMAND. */
+static int become(void *argument)
+{
+	struct start *start = argument;
+
+	if (start->child->group != 0)
+		setpgid(0, start->child->group);
+	else
+		start->missed = job_look(start->job) & ~signals_pending();
+	/* while the guard's SIGTERM is still blocked, or it would end us
+	 * before we can say that COMMAND was not started */
+	if (guard_announce(start->guard, getpid(), start->child->group) < 0) {
+		start->cause = errno;
+		return 127;
+	}
+	if (deadline_passed(start->latest))
+		return 127;
+	start->cause = 0;
+	signals_reset();
+	execvp(start->command[0], start->command);
+	start->cause = errno;
+	return 127;
+}
+
+/* execvp tries names on it, and copies the arguments where /bin/sh is to read
+ * a file. */
+static size_t stack_size(char *const command[])
+{
+	size_t count = 0;
+
+	while (command[count] != NULL)
+		count++;
+	return START_STACK + count * sizeof(command[0]);
+}
+
+static int lead_group(void *argument)
+{
+	(void)argument;
+	return setpgid(0, 0) < 0;
+}
+
+/* As vfork(2) does, but COMMAND's process may be stopped before exec, by ^Z: then
+ * we stop, too. Exec, or its end, closes the other end of the pipe; it runs on our
+ * memory until then, whatever poll says. */
+static void wait_for_exec(const struct child *child, struct start *start,
+			  int readable)
+{
+	struct pollfd polled = {.fd = readable};
+
+	while (poll(&polled, 1, LOOK_AGAIN) <= 0) {
+		int number = child_stopped(child);
+
+		if (number == 0)
+			continue;
+		child_note_stop(child);
+		job_stop(start->job, number, child->pid, start->latest);
+	}
+}
+
+/* What is in our memory meanwhile is not touched. */
+static void start_in_job(struct child *child, struct start *start, char *top)
+{
+	int ends[2];
+
+	child->pid = -1;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	child->pid = clone(become, top, CLONE_VM | SIGCHLD, start);
+	close(ends[1]);
+	if (child->pid > 0)
+		wait_for_exec(child, start, ends[0]);
+	close(ends[0]);
+}
+
+static void start_in_group(struct child *child, struct start *start, char *top)
+{
+	child->group = clone(lead_group, top, CLONE_VM | CLONE_VFORK, start);
+	child->pid = child->group > 0
+			     ? clone(become, top,
+				     CLONE_VM | CLONE_VFORK | SIGCHLD, start)
+			     : -1;
+	if (child->group > 0)
+		waitpid(child->group, NULL, __WALL);
+}
+
+/* On a stack of its own. */
+static void start_process(struct child *child, struct start *start)
+{
+	size_t size = stack_size(start->command);
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	char *top = stack + size / 16 * 16;
+
+	if (stack == MAP_FAILED) {
+		start->cause = errno;
+		return;
+	}
+	if (job_has_terminal(start->job))
+		start_in_job(child, start, top);
+	else
+		start_in_group(child, start, top);
+	if (child->pid < 0)
+		start->cause = errno;
+	munmap(stack, size);
+}
+
+int child_start(struct child *child, char *const command[], struct job *job,
+		const struct guard *guard, struct deadline latest)
+{
+	struct start start = {child, command, job, guard, latest, 0, ETIME};
+	struct signals_mask before;
+
+	*child = (struct child){.exit = -1};
+	signals_block_all(&before);
+	start_process(child, &start);
+	signals_unblock(&before);
+	if (start.cause != 0) {
+		if (child->pid > 0)
+			waitpid(child->pid, NULL, 0);
+		child->pid = 0;
+	}
+	for (int number = 1; number < NSIG; number++)
+		if ((start.missed & BIT(number)) != 0)
+			child_signal(child, number);
+	return start.cause;
+}
+
+/* For kill(2): the group that it was given or leads now, or itself. */
+static pid_t target_of(const struct child *child)
+{
+	pid_t group = getpgid(child->pid);
+
+	return group == child->group || group == child->pid ? -group
+							    : child->pid;
+}
+
+void child_signal(const struct child *child, int number)
+{
+	pid_t target;
+
+	if (child->pid == 0)
+		return;
+	target = target_of(child);
+	kill(target, number);
+	/* a stopped process takes no other signal */
+	if (number == SIGTERM || number == SIGHUP)
+		kill(target, SIGCONT);
+}
+
+bool child_shares_group(const struct child *child)
+{
+	return child->group == 0 && getpgid(child->pid) == getpgrp();
+}
+
+static int stop_of(const struct child *child, int options)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)child->pid, &info,
+		      WSTOPPED | WNOHANG | options) == 0 &&
+			       info.si_pid != 0
+		       ? info.si_status
+		       : 0;
+}
+
+int child_stopped(const struct child *child)
+{
+	return stop_of(child, WNOWAIT);
+}
+
+void child_note_stop(const struct child *child)
+{
+	stop_of(child, 0);
+}
+
+bool child_has_exited(const struct child *child)
+{
+	siginfo_t info = {0};
+
+	int result;
+
+	do
+		result = waitid(P_PID, (id_t)child->pid, &info,
+				WEXITED | WNOHANG | WNOWAIT);
+	while (result < 0 && errno == EINTR);
+	return result < 0 || info.si_pid != 0;
+}
+
+void child_reap_orphans(const pid_t *ours, size_t count)
+{
+	siginfo_t info = {0};
+
+	while (getpid() == 1 &&
+	       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0) {
+		for (size_t i = 0; i < count; i++)
+			if (info.si_pid == ours[i])
+				return;
+		waitpid(info.si_pid, NULL, WNOHANG);
+		info.si_pid = 0;
+	}
+}
+
+void child_reap(struct child *child)
+{
+	int status = 0;
+	pid_t pid;
+
+	do
+		pid = waitpid(child->pid, &status, 0);
+	while (pid < 0 && errno == EINTR);
+	child->pid = 0;
+	if (pid > 0 && WIFEXITED(status))
+		child->exit = WEXITSTATUS(status);
+	else if (pid > 0 && WIFSIGNALED(status))
+		child->signal = WTERMSIG(status);
+}

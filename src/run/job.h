@@ -1,0 +1,95 @@
+/*
+ * redlock as a job of a terminal. COMMAND is in redlock's process group then,
+ * so the shell, the terminal and its user deal with one job, as with flock(1).
+ *
+ *	job_start(&job);			before COMMAND is started
+ *	if (job_has_terminal(&job)) ...		no group of its own for COMMAND
+ *	if (job_has_got(&job, number, sender, due)) ...	a signal that redlock has read
+ *	job_stop(&job, number, command, until);	COMMAND has stopped
+ *	job_end(&job);
+ *
+ * A signal may be meant for redlock alone (kill(1)) or for the whole group
+ * (the terminal, a shell's `kill %1`, tini -g). A signal to the group has
+ * already reached COMMAND. A signal does not tell which of the two it is. So
+ * there is a process of ours in the group, the bystander, which blocks all
+ * signals: what is pending for it when redlock asks was sent to the group. The
+ * kernel signals the members of a group from the newest to the oldest, so a
+ * signal that has reached redlock has reached the bystander before. If the
+ * bystander is gone, all signals count as meant for redlock.
+ *
+ * timeout(1) sends a signal to redlock and then the same one to the group, which it
+ * is a member of. COMMAND is to get that once, as under flock(1). So if a member of
+ * the group has sent a signal, redlock waits until that process sleeps, stops or has
+ * ended, or for half a second, before it asks the bystander; not longer than until
+ * something else is due, so that a COMMAND that sends signals all the time is renewed.
+ * If the signal was sent to the group as well, all that redlock has got of it are one.
+ *
+ * The bystander has neither redlock's name nor its command line, so that
+ * pkill(1) does not hit both: that would look like a signal to the group.
+ *
+ * If COMMAND stops, redlock stops, too, as the shell sees only its own child
+ * stop. By then the terminal may belong to COMMAND's own group (of an
+ * interactive shell, for example). Then it is given back to that group when the
+ * job is continued in the foreground. It is given to nobody else: a job that
+ * has stopped in the background left the terminal to the shell.
+ *
+ * If somebody continues only COMMAND, redlock cannot notice: it is stopped. The
+ * bystander, which SIGTSTP does not stop, sees in /proc that COMMAND goes on, and
+ * continues redlock; so it does if COMMAND has ended. It watches COMMAND from before
+ * redlock stops until redlock says that it runs. So it does not matter which of the
+ * two comes first. From the moment on at which the guard may continue COMMAND in order
+ * to kill it, the bystander leaves redlock stopped: the user is told at `fg`. The
+ * bystander's SIGCONT is not handed on, as COMMAND has had one.
+ *
+ * redlock does not follow a SIGSTOP that somebody else sends to COMMAND alone (an
+ * administrator, cpulimit(1)): as under flock(1) the job keeps the terminal, redlock
+ * renews the lock, and COMMAND goes on when it is continued. If the user presses ^Z
+ * meanwhile, the job stops. A COMMAND that sends itself SIGSTOP (`suspend` of some
+ * shells) stops the job. It is told from the other by the system call in which it has
+ * stopped (process.h); if that cannot be seen, redlock does not follow.
+ */
+#ifndef JOB_H
+#define JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/deadline.h"
+
+struct job {
+	int terminal;    /* 0: there is none */
+	int bystander;   /* socket, 0: there is none */
+	pid_t pid;       /* its */
+	unsigned owed;   /* answers */
+	uint64_t shared; /* signals that the group has got, not yet looked at */
+	bool continued;  /* the bystander has continued redlock */
+};
+
+/* Before there are threads, with descriptors 0 to 2 in use. 0, or -1 with
+ * errno: the bystander is missing. */
+int job_start(struct job *job);
+
+bool job_has_terminal(const struct job *job);
+
+/* The signals that the group has got since the last call: bit N - 1 for signal
+ * N. Async-signal-safe. */
+uint64_t job_look(struct job *job);
+
+/* Whether this signal, which redlock has just read, was sent to the group: by sender,
+ * 0 if not known. Answers at about `due` at the latest. */
+bool job_has_got(struct job *job, int number, pid_t sender,
+		 struct deadline due);
+
+/* After a SIGCHLD: the bystander may have been killed. */
+void job_check(struct job *job);
+
+/* Stops redlock by this signal, as command has stopped; returns when it is
+ * continued: by whoever continues the job, or because command goes on, or has ended,
+ * before until. */
+void job_stop(struct job *job, int number, pid_t command,
+	      struct deadline until);
+
+void job_end(struct job *job);
+
+#endif

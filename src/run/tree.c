@@ -1,0 +1,712 @@
+#include "run/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ENVIRONMENT_LONGEST ((size_t)4 << 20)
+#define LOOKS_APART 20 /* times as long as one takes */
+#define PAUSE 20       /* ms, until they are watched again */
+#define FREEZE 10      /* ms, for looks at who is new */
+#define QUIET 3        /* of these in a row that find nobody, nor miss any */
+#define IN_VAIN 20     /* of these in a row that find none of ours */
+#define DYING 100      /* ms, for those whose death nobody can see */
+#define NAMED_MOST 8
+
+struct process {
+	pid_t pid, parent, group, session;
+	unsigned long long started; /* tells it from a later one of its pid */
+	bool alive, ours;
+};
+
+struct processes {
+	struct process *list; /* by pid */
+	size_t count, size;
+	bool news;    /* the last look found some of ours, or some had gone */
+	bool found;   /* it found some of ours */
+	int64_t cost; /* ms, to list them */
+};
+
+/* --- one process --------------------------------------------------------- */
+
+static int open_of(pid_t pid, const char *file)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Whether mark is an item of REDLOCK_HELD in the process's environment: behind it
+ * is a blank or the end. */
+static bool carries(pid_t pid, const char *mark)
+{
+	char chunk[8192], *at;
+	size_t length = strlen(mark), kept = 0, total = 0;
+	bool found = false;
+	ssize_t got;
+	int fd = open_of(pid, "environ");
+
+	if (fd < 0)
+		return false;
+	while (!found && total < ENVIRONMENT_LONGEST &&
+	       (got = read(fd, chunk + kept, sizeof(chunk) - kept)) > 0) {
+		size_t size = kept + (size_t)got;
+
+		for (at = chunk; !found && (at = memmem(at, size - (at - chunk),
+							mark, length));
+		     at++)
+			found = at + length < chunk + size &&
+				strchr(" ", at[length]) != NULL;
+		kept = size < length ? size : length;
+		memmove(chunk, chunk + size - kept, kept);
+		total += (size_t)got;
+	}
+	close(fd);
+	return found;
+}
+
+/* "PID (NAME) STATE PPID PGRP SESSION ... THREADS 0 STARTTIME ..." (the 20th to
+ * 22nd); a NAME may hold anything, also ") ". A zombie with threads is a process
+ * that runs on after its first thread has ended. */
+static bool read_process(struct process *process, pid_t pid)
+{
+	char text[512];
+	unsigned long long started;
+	long parent, group, session, threads;
+	const char *end;
+	ssize_t size;
+	int fd = open_of(pid, "stat"), found;
+	char state;
+
+	if (fd < 0)
+		return false;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (size <= 0)
+		return false;
+	text[size] = '\0';
+	end = strrchr(text, ')');
+	if (end == NULL)
+		return false;
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
+	found = sscanf(end + 1,
+		       " %c %ld %ld %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u "
+		       "%*d %*d %*d %*d %ld %*d %llu",
+		       &state, &parent, &group, &session, &threads, &started);
+	if (found != 6)
+		return false;
+	*process = (struct process){
+		.pid = pid,
+		.parent = (pid_t)parent,
+		.group = (pid_t)group,
+		.session = (pid_t)session,
+		.started = started,
+		.alive = (state != 'Z' && state != 'X') || threads > 1,
+	};
+	return true;
+}
+
+/* A moment as /proc tells when a process has started. */
+static unsigned long long ticks(int64_t ms)
+{
+	return (unsigned long long)ms *
+	       (unsigned long long)sysconf(_SC_CLK_TCK) / 1000;
+}
+
+static int pidfd_of(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int send_by(int pidfd, int number)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+/* Sends number to this process, and to none that has its pid by now. False where
+ * it has ended. */
+static bool signal_process(const struct process *process, int number)
+{
+	int pidfd = pidfd_of(process->pid);
+	struct process now;
+	bool same = read_process(&now, process->pid) && now.alive &&
+		    now.started == process->started;
+
+	if (same && pidfd < 0)
+		kill(process->pid, number);
+	else if (same)
+		send_by(pidfd, number);
+	if (pidfd >= 0)
+		close(pidfd);
+	return same;
+}
+
+/* --- COMMAND and its group ----------------------------------------------- */
+
+/* Of our pid namespace. */
+static bool proc_is_there(void)
+{
+	char number[16];
+	ssize_t length = readlink("/proc/self", number, sizeof(number) - 1);
+
+	if (length <= 0)
+		return false;
+	number[length] = '\0';
+	return strtol(number, NULL, 10) == getpid();
+}
+
+static bool is_command(const struct tree *tree, const struct process *process)
+{
+	return process->pid == tree->command &&
+	       process->started <= ticks(tree->since);
+}
+
+struct tree tree_of(pid_t command, pid_t group, pid_t session, int64_t since,
+		    const char *mark)
+{
+	struct tree tree = {
+		.command = command,
+		.group = group,
+		.session = session,
+		.since = since,
+		.mark = mark,
+		.shared = group == 0 ? getpgid(command) : 0,
+		.pidfd = pidfd_of(command),
+	};
+
+	tree.gone = tree.pidfd < 0 && errno == ESRCH;
+	return tree;
+}
+
+/* Before the first use, not at each start of a guard: we may have opened the pidfd
+ * late, and it is of another. */
+static void check_command(struct tree *tree)
+{
+	struct process now;
+
+	if (tree->checked)
+		return;
+	tree->checked = true;
+	if (tree->pidfd < 0 || !proc_is_there() ||
+	    !read_process(&now, tree->command) || is_command(tree, &now))
+		return;
+	close(tree->pidfd);
+	tree->pidfd = -1;
+	tree->gone = true;
+}
+
+static bool exists(pid_t target)
+{
+	return kill(target, 0) == 0 || errno != ESRCH;
+}
+
+/* Not reaped: its pid is nobody else's. */
+static bool command_is_there(const struct tree *tree)
+{
+	struct process now;
+
+	if (tree->gone)
+		return false;
+	if (tree->pidfd >= 0)
+		return send_by(tree->pidfd, 0) == 0 || errno != ESRCH;
+	if (tree->blind)
+		return exists(tree->command);
+	return read_process(&now, tree->command) && is_command(tree, &now);
+}
+
+static bool command_runs(const struct tree *tree)
+{
+	struct pollfd polled = {.fd = tree->pidfd, .events = POLLIN};
+
+	if (tree->pidfd >= 0)
+		return poll(&polled, 1, 0) == 0;
+	return tree->blind && command_is_there(tree);
+}
+
+static bool command_is_in_group(const struct tree *tree)
+{
+	return command_is_there(tree) && getpgid(tree->command) == tree->group;
+}
+
+/* Before the group's number is used: forgets it if it may be another's. */
+static void check_group(struct tree *tree)
+{
+	if (tree->group == 0 || command_is_in_group(tree))
+		return;
+	if (!exists(-tree->group) ||
+	    (exists(tree->group) &&
+	     !(tree->group == tree->command && command_is_there(tree))))
+		tree->group = 0;
+}
+
+/* --- a look at all ------------------------------------------------------- */
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct process *first = a, *second = b;
+
+	return (first->pid > second->pid) - (first->pid < second->pid);
+}
+
+static struct process *find(struct process *list, size_t count, pid_t pid)
+{
+	struct process key = {.pid = pid};
+
+	return count == 0 ? NULL
+			  : bsearch(&key, list, count, sizeof(key), by_pid);
+}
+
+static bool is_known(const struct tree *tree, const struct process *process)
+{
+	const struct process *known =
+		find(tree->known, tree->known_count, process->pid);
+
+	return known != NULL && known->started == process->started;
+}
+
+static bool is_in_group(const struct tree *tree, const struct process *process)
+{
+	if (tree->group != 0)
+		return process->group == tree->group &&
+		       process->session == tree->session;
+	return tree->shared > 0 && process->group == tree->shared &&
+	       carries(process->pid, tree->mark);
+}
+
+/* Has begun since the first of them was signalled, and lost its parent, which was
+ * one of ours: a daemon's child has a daemon for a parent. */
+static bool is_orphan(const struct tree *tree, const struct process *process)
+{
+	return tree->told != 0 && process->started >= ticks(tree->told) &&
+	       carries(process->pid, tree->mark) &&
+	       !carries(process->parent, tree->mark);
+}
+
+static bool is_root(const struct tree *tree, const struct process *process)
+{
+	return is_command(tree, process) || is_known(tree, process) ||
+	       is_in_group(tree, process) || is_orphan(tree, process);
+}
+
+/* Its parent, or who leads its group or session, is ours: among the first count of
+ * list. */
+static bool is_kin(struct process *list, size_t count,
+		   const struct process *process)
+{
+	const pid_t kin[] = {process->parent, process->group, process->session};
+
+	for (size_t i = 0; i < sizeof(kin) / sizeof(kin[0]); i++) {
+		const struct process *found = find(list, count, kin[i]);
+
+		if (found != NULL && found->ours)
+			return true;
+	}
+	return false;
+}
+
+static bool make_room(struct processes *all)
+{
+	size_t size = all->size * 2 + 256;
+	struct process *grown;
+
+	if (all->count < all->size)
+		return true;
+	grown = reallocarray(all->list, size, sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	all->list = grown;
+	all->size = size;
+	return true;
+}
+
+/* Adds to all, by pid alone, those that are not among its first old. */
+static bool list_new(struct processes *all, size_t old)
+{
+	DIR *directory = opendir("/proc");
+	struct dirent *entry = NULL;
+	pid_t self = getpid();
+
+	if (directory == NULL)
+		return false;
+	while ((entry = readdir(directory)) != NULL) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || pid == self || find(all->list, old, pid))
+			continue;
+		if (!make_room(all))
+			break;
+		all->list[all->count++] = (struct process){.pid = pid};
+	}
+	closedir(directory);
+	return entry == NULL;
+}
+
+static void note_ours(const struct tree *tree, struct processes *all,
+		      const struct process *process, bool stop)
+{
+	if (!process->ours || !process->alive)
+		return;
+	all->news = all->found = true;
+	if (stop && !is_known(tree, process)) /* they have been stopped */
+		signal_process(process, SIGSTOP);
+}
+
+/* The first old of all's are those of earlier looks. */
+static void read_new(const struct tree *tree, struct processes *all, size_t old,
+		     struct process *process, bool stop)
+{
+	if (!read_process(process, process->pid)) {
+		all->news = true;
+		return;
+	}
+	process->ours =
+		is_root(tree, process) || is_kin(all->list, old, process);
+	note_ours(tree, all, process, stop);
+}
+
+/* Marks who is kin of one that was read later. */
+static void find_kin(const struct tree *tree, struct processes *all, bool stop)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < all->count; i++) {
+			struct process *process = &all->list[i];
+
+			if (process->ours ||
+			    !is_kin(all->list, all->count, process))
+				continue;
+			process->ours = more = true;
+			note_ours(tree, all, process, stop);
+		}
+	}
+}
+
+/* Adds those to all that are not in it, and stops them if they are ours. The
+ * youngest first: they may not live long. False where that could not be done, or
+ * was not by then. */
+static bool look(const struct tree *tree, struct processes *all,
+		 struct deadline until, bool stop)
+{
+	size_t old = all->count, i;
+	int64_t began = clock_ms();
+	bool listed = list_new(all, old);
+
+	all->news = all->found = false;
+	all->cost = clock_ms() - began;
+	if (!listed)
+		return false;
+	for (i = all->count; i > old && !deadline_passed(until); i--)
+		read_new(tree, all, old, &all->list[i - 1], stop);
+	if (all->count > 1)
+		qsort(all->list, all->count, sizeof(*all->list), by_pid);
+	find_kin(tree, all, stop);
+	return i == old;
+}
+
+/* What the group's members tell, also those that are dead: it is another's; or it
+ * has some that are not shown. */
+static void judge_group(struct tree *tree, const struct processes *all)
+{
+	size_t ours = 0, others = 0;
+
+	check_group(tree);
+	tree->hidden = false;
+	if (tree->group == 0)
+		return;
+	for (size_t i = 0; i < all->count; i++) {
+		if (all->list[i].group != tree->group)
+			continue;
+		if (all->list[i].session == tree->session)
+			ours++;
+		else
+			others++;
+	}
+	if (others > 0 && ours == 0 && !command_is_in_group(tree))
+		tree->group = 0;
+	else
+		tree->hidden = ours == 0 && exists(-tree->group);
+}
+
+/* Keeps of all processes those that are ours and alive. */
+static void remember(struct tree *tree, struct processes *all)
+{
+	size_t count = 0;
+
+	judge_group(tree, all);
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].ours && all->list[i].alive)
+			all->list[count++] = all->list[i];
+	free(tree->known);
+	tree->known = all->list;
+	tree->known_count = count;
+}
+
+/* Of a look that was given up, those that it has found. */
+static void remember_some(struct tree *tree, struct processes *all)
+{
+	struct processes known = {.list = tree->known,
+				  .count = tree->known_count,
+				  .size = tree->known_count};
+
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].ours && all->list[i].alive &&
+		    find(known.list, tree->known_count, all->list[i].pid) ==
+			    NULL &&
+		    make_room(&known))
+			known.list[known.count++] = all->list[i];
+	if (known.count > 1)
+		qsort(known.list, known.count, sizeof(*known.list), by_pid);
+	tree->known = known.list;
+	tree->known_count = known.count;
+	free(all->list);
+}
+
+/* The first look of a series. */
+static bool look_at_all(struct tree *tree, struct processes *all,
+			struct deadline until, bool stop)
+{
+	int64_t began = clock_ms();
+
+	check_command(tree);
+	check_group(tree);
+	tree->blind = !proc_is_there();
+	if (tree->blind || !look(tree, all, until, stop))
+		return false;
+	tree->cost = clock_ms() - began;
+	tree->looked = began;
+	return true;
+}
+
+static bool has_alive(const struct processes *all)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].ours && all->list[i].alive)
+			return true;
+	return false;
+}
+
+/* There is time for a look at who is new: until then, or a little from began on. */
+static bool has_time(const struct processes *all, int64_t began,
+		     struct deadline until)
+{
+	int64_t end = began + FREEZE;
+
+	if (until.at != INT64_MAX && until.at > end)
+		end = until.at;
+	return clock_ms() + 2 * all->cost < end;
+}
+
+/* stop: stops them, until looks find nobody new, or it is time to kill. If nobody
+ * is found, more looks than one say so. first: for the first look. */
+static void search(struct tree *tree, struct deadline first,
+		   struct deadline kill, bool stop)
+{
+	struct processes all = {0};
+	int64_t began;
+	int quiet = 0;
+
+	tree->sure = false;
+	if (!look_at_all(tree, &all, first, stop)) {
+		remember_some(tree, &all);
+		return;
+	}
+	began = clock_ms();
+	do {
+		quiet = all.news ? 0 : quiet + 1;
+		tree->in_vain = all.found ? 0 : tree->in_vain + 1;
+		tree->sure = quiet >= QUIET || tree->in_vain >= IN_VAIN;
+	} while (!tree->sure && (stop || !has_alive(&all)) &&
+		 has_time(&all, began, kill) &&
+		 look(tree, &all, deadline_never(), stop));
+	remember(tree, &all);
+}
+
+void tree_look(struct tree *tree, struct deadline until)
+{
+	search(tree, until, deadline_at(0), false);
+}
+
+/* --- signals ------------------------------------------------------------- */
+
+/* Forgets who has ended; who has not is sent number. */
+static void signal_known(struct tree *tree, int number)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < tree->known_count; i++)
+		if (signal_process(&tree->known[i], number))
+			tree->known[count++] = tree->known[i];
+	tree->known_count = count;
+}
+
+/* COMMAND by itself, or with a group that it leads, if it is not in the first. */
+static void signal_command(const struct tree *tree, int number)
+{
+	pid_t group = command_is_there(tree) ? getpgid(tree->command) : -1;
+
+	if (group < 0 || (group == tree->group && tree->group != 0))
+		return;
+	if (group == tree->command)
+		kill(-group, number);
+	else if (tree->pidfd >= 0)
+		send_by(tree->pidfd, number);
+	else
+		kill(tree->command, number);
+}
+
+static void signal_group(struct tree *tree, int number)
+{
+	bool shared = tree->shared > 0;
+
+	check_group(tree);
+	if (tree->group != 0)
+		kill(-tree->group, number);
+	if (shared && !tree->blind && tree->known_count > 0)
+		signal_known(tree, number);
+	else
+		signal_command(tree, number);
+}
+
+void tree_signal(struct tree *tree, int number)
+{
+	check_command(tree);
+	if (tree->told == 0)
+		tree->told = clock_ms();
+	signal_group(tree, number);
+	signal_group(tree, SIGCONT);
+}
+
+static void hit(struct tree *tree, int number)
+{
+	int64_t began = clock_ms();
+
+	signal_group(tree, number);
+	signal_known(tree, number);
+	tree->effort = clock_ms() - began;
+}
+
+/* When they are stopped; in time, so that there is some for looks. */
+static struct deadline freeze_at(const struct tree *tree, struct deadline kill)
+{
+	return deadline_at(kill.at -
+			   (tree->in_time
+				    ? 2 * tree->cost + 2 * tree->effort + FREEZE
+				    : 0));
+}
+
+static void stop_and_kill(struct tree *tree, struct deadline kill,
+			  bool look_due)
+{
+	hit(tree, SIGSTOP);
+	if (look_due || tree->known_count == 0)
+		search(tree,
+		       tree->in_time && tree->known_count > 0
+			       ? kill
+			       : deadline_never(),
+		       tree->in_time ? kill : deadline_at(0), true);
+	if (tree->killed == 0)
+		tree->killed = clock_ms();
+	hit(tree, SIGKILL);
+}
+
+void tree_watch(struct tree *tree, struct deadline kill)
+{
+	bool due = deadline_passed(freeze_at(tree, kill));
+	bool look_due = (due && tree->killed == 0) ||
+			clock_ms() - tree->looked >= LOOKS_APART * tree->cost;
+
+	check_command(tree);
+	if (tree->told == 0)
+		tree->told = clock_ms();
+	if (due) {
+		stop_and_kill(tree, kill, look_due);
+		return;
+	}
+	hit(tree, 0);
+	if (look_due || (tree->known_count == 0 && !tree->hidden))
+		tree_look(tree, tree->in_time && tree->known_count > 0
+					? kill
+					: deadline_never());
+}
+
+struct deadline tree_next(const struct tree *tree, struct deadline kill)
+{
+	struct deadline soon = deadline_in(PAUSE);
+
+	return tree->killed != 0
+		       ? soon
+		       : deadline_earlier(soon, freeze_at(tree, kill));
+}
+
+bool tree_is_over(const struct tree *tree)
+{
+	if (tree->known_count > 0 || command_runs(tree))
+		return false;
+	if (!tree->blind && !tree->hidden)
+		return tree->sure;
+	return tree->group == 0 || !exists(-tree->group) ||
+	       (tree->killed != 0 && clock_ms() - tree->killed >= DYING);
+}
+
+/* --- what is left -------------------------------------------------------- */
+
+static void name_process(struct buffer *text, pid_t pid)
+{
+	struct stat status = {0};
+	struct passwd *user = NULL;
+	char name[64] = "";
+	int fd = open_of(pid, "comm");
+	ssize_t got = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+
+	if (text->length > 0)
+		buffer_print(text, ", ");
+	buffer_print(text, "pid %ld", (long)pid);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &status) == 0)
+		user = getpwuid(status.st_uid);
+	close(fd);
+	while (got > 0 && name[got - 1] == '\n')
+		got--;
+	if (user != NULL)
+		buffer_print(text, " of %s", user->pw_name);
+	else
+		buffer_print(text, " of user %ld", (long)status.st_uid);
+	buffer_print(text, " '%.*s'", (int)got, name);
+}
+
+bool tree_left(struct tree *tree, struct buffer *text)
+{
+	size_t named = 0;
+
+	tree_look(tree, deadline_never());
+	for (; named < tree->known_count && named < NAMED_MOST; named++)
+		name_process(text, tree->known[named].pid);
+	if (tree->known_count > named)
+		buffer_print(text, " and %zu more", tree->known_count - named);
+	if (named == 0 && command_runs(tree)) {
+		name_process(text, tree->command);
+		named++;
+	}
+	return named > 0;
+}
+
+void tree_release(struct tree *tree)
+{
+	if (tree->command != 0 && tree->pidfd >= 0)
+		close(tree->pidfd);
+	free(tree->known);
+	*tree = (struct tree){0};
+}

@@ -1,0 +1,76 @@
+/*
+ * The watchdog: a thread that renews the lock while COMMAND runs.
+ *
+ * It extends every third of the ttl, on its own schedule however slow the last
+ * round was. A failed round is repeated at once on fresh connections, then
+ * every tenth of the lease. Each new validity is told to the guard.
+ *
+ * Why the lease is not believed too long: validity counts from the start of a
+ * round that a quorum has kept. An answer that arrives when it is time to stop
+ * COMMAND is believed neither by the watchdog (it looks at the clock after
+ * each round) nor by the guard. A thread that is late, stopped or stuck tells
+ * the guard nothing, and that is enough to stop COMMAND in time.
+ *
+ * The thread is started when it is due: before the first renewal, or at once
+ * if a server has not answered yet. A command that has ended by then did not
+ * pay for it. If the thread cannot be started, as COMMAND has filled the limit
+ * of processes or of memory, the calling thread makes the round. It cannot
+ * hand signals on during that round (the server timeout, 1 s by default).
+ * Starting the thread is tried again when the next round is due. The guard
+ * knows the end of validity from the beginning.
+ *
+ * From the thread's start to _stop, the connections and the lock belong to the
+ * thread. While it sleeps it reads what servers send late, and sees a
+ * connection that was closed. All signals are blocked in it; _stop ends its
+ * sleep at once. Each renewal sets the process title (title.h).
+ */
+#ifndef WATCHDOG_H
+#define WATCHDOG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "run/guard.h"
+#include "lock/lock.h"
+
+struct watchdog {
+	struct lock *lock;
+	struct guard *guard;
+	int64_t kill_after;        /* ms */
+	struct deadline due;       /* _act */
+	struct deadline next, end; /* of rounds: the next one, and the last */
+	unsigned failures;         /* in a row */
+	struct error last;         /* of them */
+	pthread_t thread;
+	bool running;
+	int stop;              /* eventfd, or -1: end the thread */
+	int lost_event;        /* eventfd, or -1: readable once it is lost */
+	pthread_mutex_t mutex; /* of what follows */
+	bool lost;
+	struct error why;
+	unsigned renewals;
+};
+
+/* When COMMAND is to be stopped. Under the short first lease of a grant by
+ * message (queue.h), at most a sixth of it lies between SIGTERM and SIGKILL. */
+struct guard_times watchdog_plan(const struct lock *lock, int64_t kill_after);
+
+void watchdog_init(struct watchdog *watchdog, struct lock *lock,
+		   struct guard *guard, int64_t kill_after);
+
+/* When to call _act; never, once the thread runs. */
+struct deadline watchdog_due(const struct watchdog *watchdog);
+
+/* If it is due, starts the thread, or makes its round. */
+void watchdog_act(struct watchdog *watchdog);
+
+/* Readable once the thread has lost the lock; -1 without one. */
+int watchdog_fd(const struct watchdog *watchdog);
+
+/* Whether the lock is lost, and why. */
+bool watchdog_lost(struct watchdog *watchdog, struct error *why);
+
+/* Ends the thread, promptly; the connections are the caller's again. */
+void watchdog_stop(struct watchdog *watchdog);
+
+#endif

@@ -1,0 +1,60 @@
+#include "server/drain.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/signals.h"
+
+#define LINGER_TIME 100 /* ms */
+
+static bool is_connection(const struct quorum *quorum, int fd)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (server_fd(&quorum->servers[i]) == fd)
+			return true;
+	return false;
+}
+
+static void keep_connections_only(const struct quorum *quorum)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC), last = 2;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		if (server_fd(&quorum->servers[i]) > last)
+			last = server_fd(&quorum->servers[i]);
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(nowhere, fd);
+	for (int fd = 3; fd < last; fd++)
+		if (!is_connection(quorum, fd))
+			close(fd);
+	closefrom(last + 1);
+}
+
+void linger(struct quorum *quorum)
+{
+	struct signals_mask before;
+	pid_t pid;
+
+	quorum_drain(quorum, deadline_in(0));
+	if (!quorum_may_lose(quorum))
+		return;
+	signals_block_all(&before);
+	pid = fork();
+	if (pid != 0)
+		signals_unblock(&before);
+	if (pid > 0) {
+		quorum_leave(quorum);
+		return;
+	}
+	if (pid == 0) {
+		setsid();
+		keep_connections_only(quorum);
+		deadline_after_fork();
+	}
+	/* where it cannot be left to another it is done here */
+	quorum_drain(quorum, deadline_in(LINGER_TIME));
+	if (pid == 0) {
+		quorum_release(quorum);
+		_exit(0);
+	}
+}
