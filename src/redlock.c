@@ -2,24 +2,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "settings/arguments.h"
-#include "cmd/session.h"
+#include "cmd/complete.h"
+#include "cmd/print.h"
+#include "cmd/version.h"
 #include "settings/command.h"
 #include "settings/config.h"
 #include "settings/environment.h"
 #include "settings/help.h"
 #include "settings/options.h"
+#include "base/log.h"
 #include "base/signals.h"
+#include "lock/names.h"
 #include "settings/sources.h"
 #include "settings/suggest.h"
-#include "settings/synonym.h"
 #include "base/title.h"
-
-#ifndef VERSION
-#define VERSION "0"
-#endif
 
 const struct command commands[] = {
 	{COMMAND_RUN, "run",
@@ -46,6 +46,8 @@ const struct command commands[] = {
 	{COMMAND_DOCTOR, "doctor", "doctor [OPTION ...] [KEY]",
 	 "test whether each server would grant a lock, and if not, why",
 	 cmd_doctor},
+	{COMMAND_FENCE, "fence", "fence [OPTION ...] FILE [FENCE]",
+	 "refuse a smaller fence than FILE has seen", cmd_fence},
 	{0, NULL, NULL, NULL, NULL},
 };
 
@@ -55,14 +57,6 @@ static int print(struct buffer *text)
 
 	buffer_release(text);
 	return status;
-}
-
-static int print_version(void)
-{
-	struct buffer text = {0};
-
-	buffer_print(&text, "redlock %s\n", VERSION);
-	return print(&text);
 }
 
 static int print_help(void)
@@ -76,12 +70,12 @@ static int print_help(void)
 	for (const struct command *each = commands; each->name; each++)
 		buffer_print(&text, "  %-9s %s\n", each->name, each->summary);
 	buffer_print(&text,
-		     "  %-9s show how a command is used\n\n"
+		     "  %-9s open the manual of a command\n\n"
 		     "redlock COMMAND --help lists its options; "
 		     "redlock --version shows the version.\n"
 		     "Manuals: redlock(1), redlock-messages(7) (what a "
 		     "message means, what to do),\n"
-		     "redlock.conf(5), redlock-servers(7), "
+		     "redlock.conf(5), redlock.sh(1), redlock-servers(7), "
 		     "redlock-protocol(7).\n",
 		     "help");
 	return print(&text);
@@ -93,6 +87,41 @@ static int print_command_help(const struct command *command, bool all)
 
 	help_print(&text, command, all);
 	return print(&text);
+}
+
+static bool has_page(const struct command *command)
+{
+	struct buffer search = {0};
+	bool found;
+
+	buffer_print(&search, "man -w redlock-%s >/dev/null 2>&1",
+		     command->name);
+	found = system(search.data) == 0; /* NOLINT: the name is our own */
+	buffer_release(&search);
+	return found;
+}
+
+/* Becomes man(1), unless it does not find the page. */
+static int show_manual(const struct command *command)
+{
+	struct buffer page = {0};
+
+	buffer_print(&page, "redlock-%s", command->name);
+	if (has_page(command)) {
+		signals_reset();
+		execlp("man", "man", page.data, (char *)NULL);
+	}
+	log_notice("man(1) does not find %s(1), so these are the options",
+		   page.data);
+	buffer_release(&page);
+	return print_command_help(command, true);
+}
+
+static int show_help(const struct command *command, enum help help)
+{
+	return help == HELP_MANUAL
+		       ? show_manual(command)
+		       : print_command_help(command, help == HELP_ALL);
 }
 
 static const struct command *find_command(const char *name)
@@ -117,7 +146,7 @@ static const char *find_nearest(const char *name)
 /* argv[0] is no command. */
 static void complain_command(char **argv)
 {
-	const char *name = argv[0], *meant = synonym_of_command(name);
+	const char *name = argv[0], *meant = suggest_command(name);
 	char shown[URL_QUOTED];
 
 	url_quote_any(name, shown);
@@ -125,8 +154,7 @@ static void complain_command(char **argv)
 		meant = find_nearest(name);
 	if (strcmp(name, "-h") == 0)
 		log_error(
-			"-h means help, and only as the last word: a server is "
-			"named by -S, after the command: redlock run -S URL "
+			"-h means help, and only as the last word: name a server with -S, after the command: redlock run -S URL "
 			"KEY COMMAND");
 	else if (name[0] == '-' && argv[1] == NULL)
 		log_error("option '%s' is for a command: see redlock help; "
@@ -170,21 +198,30 @@ static int refuse_command(char **argv)
 	return EXIT_USAGE;
 }
 
+static int refuse_more(const char *word, const char *argument)
+{
+	char shown[URL_QUOTED];
+
+	log_error("%s: one argument too many: '%s'", word,
+		  url_quote_any(argument, shown));
+	return EXIT_USAGE;
+}
+
 static int help(char **argv)
 {
 	const struct command *command;
-	char shown[URL_QUOTED];
 
 	if (argv[0] == NULL || strcmp(argv[0], "help") == 0)
 		return print_help();
+	if (strcmp(argv[0], "--complete") == 0)
+		return cmd_complete(commands, argv + 1);
 	command = find_command(argv[0]);
 	if (command == NULL)
 		return refuse_command((char *[]){argv[0], NULL});
 	if (argv[1] == NULL)
-		return print_command_help(command, false);
-	log_error("help: one argument too many: '%s'",
-		  url_quote_any(argv[1], shown));
-	return EXIT_USAGE;
+		return show_help(command, isatty(STDOUT_FILENO) ? HELP_MANUAL
+								: HELP_PAGE);
+	return refuse_more("help", argv[1]);
 }
 
 static void tell_unknown(void)
@@ -198,7 +235,7 @@ static void tell_unknown(void)
 	}
 }
 
-/* Where the settings are from. */
+/* The origins of the settings. */
 static void tell_origins(const struct settings *settings)
 {
 	struct buffer text = {0};
@@ -224,23 +261,63 @@ static void tell_files(const struct settings *settings)
 	}
 }
 
+static bool is_reserved(const char *key)
+{
+	return names_are_reserved((struct argument){key, strlen(key)});
+}
+
+/* No lock may have a KEY whose name belongs to another KEY. */
+static int check_keys(const struct settings *settings,
+		      const struct command *command, struct error *error)
+{
+	const char *key = settings->key;
+	char shown[URL_QUOTED];
+
+	if (key == NULL || command->id == COMMAND_LIST)
+		return 0;
+	for (size_t i = 0; i < settings->key_count && !is_reserved(key); i++)
+		key = settings->keys[i];
+	for (size_t i = 0; i < settings->also_count && !is_reserved(key); i++)
+		key = settings->also[i];
+	if (!is_reserved(key))
+		return 0;
+	error_set(error, EXIT_USAGE,
+		  "%s: KEY '%s' could be the record of another KEY: choose "
+		  "another name",
+		  command->name, url_quote_any(key, shown));
+	return -1;
+}
+
+static int read_settings(struct settings *settings,
+			 const struct command *command, char **argv,
+			 struct error *error)
+{
+	if (arguments_parse(settings, command, argv, error) < 0)
+		return -1;
+	if (settings->help != HELP_NONE || command->id == COMMAND_FENCE)
+		return 0;
+	return check_keys(settings, command, error) < 0 ||
+			       sources_read(settings, command, error) < 0 ||
+			       config_finish(settings, error) < 0
+		       ? -1
+		       : 0;
+}
+
 static int run_command(const struct command *command, char **argv)
 {
 	struct settings settings;
 	struct error error;
 	int status;
 
-	config_init(&settings);
-	if (arguments_parse(&settings, command, argv, &error) < 0 ||
-	    (!settings.help && (sources_read(&settings, command, &error) < 0 ||
-				config_finish(&settings, &error) < 0))) {
+	settings_init(&settings);
+	if (read_settings(&settings, command, argv, &error) < 0) {
 		log_error("%s", error.text);
 		status = error.code;
 		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
 			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status);
 	} else if (settings.help) {
-		status = print_command_help(command, settings.help_all);
+		status = show_help(command, settings.help);
 	} else {
 		log_init(settings.quiet     ? LOG_QUIET
 			 : settings.verbose ? LOG_VERBOSE
@@ -250,7 +327,7 @@ static int run_command(const struct command *command, char **argv)
 		tell_origins(&settings);
 		status = command->main(&settings);
 	}
-	config_release(&settings);
+	settings_release(&settings);
 	return status;
 }
 
@@ -259,13 +336,27 @@ static int run_command(const struct command *command, char **argv)
  * COMMAND finds it closed again. */
 static void occupy_standard_descriptors(void)
 {
+	struct pollfd standard[] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
 	int fd;
 
+	if (poll(standard, 3, 0) == 0)
+		return; /* all are open: none is POLLNVAL */
 	do
 		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
+}
+
+/* What exit(3) does besides is of no use here, and has a dozen pages copied that the
+ * guard shares. */
+static void leave(int status)
+{
+#ifdef __SANITIZE_ADDRESS__
+	exit(status); /* it looks for leaks */
+#else
+	_exit(status);
+#endif
 }
 
 int main(int argc, char **argv)
@@ -281,12 +372,13 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-		return print_version();
+		return argc == 2 ? cmd_version()
+				 : refuse_more(argv[1], argv[2]);
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
 		return help(argv + 2);
 	if (strcmp(argv[1], "-h") == 0 && argc == 2)
 		return print_help();
 	command = find_command(argv[1]);
-	return command != NULL ? run_command(command, argv + 2)
-			       : refuse_command(argv + 1);
+	leave(command != NULL ? run_command(command, argv + 2)
+			      : refuse_command(argv + 1));
 }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 /* log.c would need memory. */
-void heap_exhausted(void)
+void memory_exhausted(void)
 {
 	static const char line[] = "redlock: out of memory\n";
 
@@ -18,21 +18,21 @@ void heap_exhausted(void)
 static void *check(void *memory)
 {
 	if (memory == NULL)
-		heap_exhausted();
+		memory_exhausted();
 	return memory;
 }
 
-void *heap_get(size_t count, size_t size)
+void *xcalloc(size_t count, size_t size)
 {
 	return check(calloc(count, size));
 }
 
-void *heap_grow(void *old, size_t size)
+void *xrealloc(void *old, size_t size)
 {
 	return check(realloc(old, size));
 }
 
-char *heap_copy(const char *text)
+char *xstrdup(const char *text)
 {
 	return text != NULL ? check(strdup(text)) : NULL;
 }

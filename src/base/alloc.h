@@ -1,25 +1,25 @@
 /*
- * Memory that is there: where the system has none left, the process ends with
- * EXIT_SYSTEM and a line that says so. COMMAND is then stopped by its guard,
- * and the lease ends by itself; going on would need memory everywhere.
+ * malloc(3) and its like, for memory that is there. If the system has none left, the
+ * process ends with EXIT_SYSTEM and a line that says so. The guard then stops
+ * COMMAND, and the lease ends by itself. Going on would need memory everywhere.
  *
  * All of it is released by free(3).
  */
-#ifndef HEAP_H
-#define HEAP_H
+#ifndef BASE_ALLOC_H
+#define BASE_ALLOC_H
 
 #include <stddef.h>
 
 /* Zeroed. */
-void *heap_get(size_t count, size_t size);
+void *xcalloc(size_t count, size_t size);
 
-/* Instead of old, which may be NULL. */
-void *heap_grow(void *old, size_t size);
+/* old may be NULL. */
+void *xrealloc(void *old, size_t size);
 
-/* For memory that others allocate. */
-_Noreturn void heap_exhausted(void);
+/* If a library could not allocate. */
+_Noreturn void memory_exhausted(void);
 
 /* NULL of NULL. */
-char *heap_copy(const char *text);
+char *xstrdup(const char *text);
 
 #endif

@@ -1,16 +1,17 @@
 /*
- * Moments and how long until them, in ms on CLOCK_BOOTTIME: the one clock that
- * is neither set nor stopped while a machine is suspended, as a lease runs on.
+ * Moments, and the time until them, in ms on CLOCK_BOOTTIME. Like a lease, it runs on
+ * while a machine is suspended, and nobody can set it.
  *
  * Everything that may block takes a struct deadline. A reading is rounded
- * down, so a lease that is counted from it ends early, never late.
+ * down, so a lease counted from it ends early, never late.
  */
-#ifndef DEADLINE_H
-#define DEADLINE_H
+#ifndef BASE_DEADLINE_H
+#define BASE_DEADLINE_H
 
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 struct deadline {
@@ -55,6 +56,12 @@ static inline struct deadline deadline_earlier(struct deadline a,
 	return a.at < b.at ? a : b;
 }
 
+static inline struct deadline deadline_later(struct deadline a,
+					     struct deadline b)
+{
+	return a.at > b.at ? a : b;
+}
+
 static inline bool deadline_passed(struct deadline deadline)
 {
 	return deadline.at != INT64_MAX && clock_ms() >= deadline.at;
@@ -71,6 +78,23 @@ static inline int64_t deadline_left(struct deadline deadline)
 	return left > 0 ? left : 0;
 }
 
+/* How long to wait, and what may end it sooner. */
+struct wait {
+	struct deadline until;
+	int interrupt; /* readable: give up at once; -1: nothing ends it */
+};
+
+static inline struct wait wait_until(struct deadline until)
+{
+	return (struct wait){until, -1};
+}
+
+static inline struct wait wait_earlier(struct wait wait, struct deadline until)
+{
+	wait.until = deadline_earlier(wait.until, until);
+	return wait;
+}
+
 #define DEADLINE_POLL_MAX 600 /* descriptors */
 
 /*
@@ -82,5 +106,17 @@ int deadline_poll(struct pollfd *polled, nfds_t count, struct deadline until);
 
 /* In a forked child that has closed its descriptors. */
 void deadline_after_fork(void);
+
+/* The last act of a thread that has polled. */
+void deadline_end_thread(void);
+
+/* A random number of ms from 0 to limit, for a pause with full jitter. */
+static inline int64_t deadline_jitter(int64_t limit)
+{
+	if (limit <= 0)
+		return 0;
+	return arc4random_uniform(
+		(uint32_t)(limit < UINT32_MAX - 1 ? limit + 1 : UINT32_MAX));
+}
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#define BARE_MAX 3600000 /* ms: who writes more may well mean milliseconds */
+#define BARE_MAX 3600000 /* ms: a larger number may be meant as milliseconds */
 
 /* In the order in which they may follow each other. */
 static const struct unit {

@@ -1,11 +1,11 @@
 /*
- * DURATION: a number with ms, s (or sec), m (or min), h or d after it; several
- * of them, the larger unit first; or a bare number of seconds up to 3600. The
- * last number may have a fraction; finer than a millisecond is cut. "500ms"
- * "1.5" "1h30m". And moments, for people.
+ * DURATION: a number and ms, s (or sec), m (or min), h or d; or several of these, the
+ * larger unit first; or a bare number of seconds up to 3600. The last number may
+ * have a fraction, which is cut to milliseconds. "500ms" "1.5" "1h30m". And moments,
+ * for people.
  */
-#ifndef DURATION_H
-#define DURATION_H
+#ifndef BASE_DURATION_H
+#define BASE_DURATION_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 enum duration {
 	DURATION_OK,
-	DURATION_NONE,    /* it is none, or more than DURATION_MAX */
+	DURATION_NONE,    /* not a duration, or more than DURATION_MAX */
 	DURATION_UNCLEAR, /* a bare number beyond 3600: seconds, or ms? */
 };
 

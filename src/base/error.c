@@ -16,7 +16,7 @@ static void append(struct error *error, const char *format, va_list arguments)
 static void start(struct error *error, int code)
 {
 	error->code = code;
-	error->passing = false;
+	error->transient = false;
 	error->text[0] = '\0';
 }
 
@@ -49,4 +49,17 @@ void error_append(struct error *error, const char *format, ...)
 	va_start(arguments, format);
 	append(error, format, arguments);
 	va_end(arguments);
+}
+
+void error_prepend(struct error *error, const char *format, ...)
+{
+	char text[sizeof(error->text)];
+	va_list arguments;
+
+	memcpy(text, error->text, sizeof(text));
+	error->text[0] = '\0';
+	va_start(arguments, format);
+	append(error, format, arguments);
+	va_end(arguments);
+	error_append(error, "%s", text);
 }

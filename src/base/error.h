@@ -1,17 +1,20 @@
 /*
- * Errors as values, and the exit codes that scripts may rely on.
+ * base/: small modules that know nothing of locks and servers: text, errors, clocks,
+ * signals, and the arithmetic of a lease. Every room may come in.
+ *
+ * This one: errors as values, and the exit codes that scripts may rely on.
  *
  * A function that can fail returns 0, or -1 with *error filled: one line of
  * text without "redlock:" and without a newline, in the style of err(3), and
  * the status to exit with. The text may hold bytes that a server or a user
  * sent; log.c makes them visible when it prints. Secrets never enter it.
  *
- * What a lock can be without anything being wrong (busy, lost, not held) is a
- * value of an enum in lock.h, not an error. Codes follow sysexits(3) where it
- * has a meaning for them.
+ * If nothing is wrong, and a lock is just busy, lost or not held, that is a value of an
+ * enum in lock.h, not an error. Codes follow sysexits(3) as far as it has a meaning for
+ * them.
  */
-#ifndef ERROR_H
-#define ERROR_H
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
 
 #include <stdbool.h>
 
@@ -33,8 +36,8 @@ enum exit_code {
 };
 
 struct error {
-	int code;     /* enum exit_code */
-	bool passing; /* may be gone at the next try */
+	int code;       /* enum exit_code */
+	bool transient; /* may be gone at the next try */
 	char text[2048];
 };
 
@@ -42,12 +45,14 @@ struct error {
 void error_set(struct error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same with ": " and strerror(errno) behind, and EXIT_SYSTEM. */
+/* The same, followed by ": " and strerror(errno), and with EXIT_SYSTEM. */
 void error_system(struct error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Appends to error->text. */
+/* Appends to error->text, or puts something in front of it. */
 void error_append(struct error *error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void error_prepend(struct error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,8 @@
 static enum log_level log_level = LOG_NORMAL;
 static int64_t log_start;
 static bool log_in_utf8;
-static bool log_dumb;  /* the terminal: it takes no ERASE */
-static bool log_drawn; /* a live line is there */
+static bool log_dumb;         /* the terminal: it takes no ERASE */
+static atomic_bool log_drawn; /* a live line is there */
 
 void log_init(enum log_level level)
 {
@@ -43,12 +44,12 @@ bool log_is_verbose(void)
 
 bool log_is_live(void)
 {
-	/* -1 where it is no terminal, or not ours */
+	/* -1 if it is no terminal, or not ours */
 	return log_level == LOG_NORMAL && !log_dumb &&
 	       tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-/* A log that cannot be written must not stop what it tells of. */
+/* A log that cannot be written must not stop the work that it is about. */
 static void write_line(struct buffer *line)
 {
 	(void)!write(STDERR_FILENO, line->data, line->length);
@@ -58,9 +59,8 @@ static void write_line(struct buffer *line)
 /* Not from the background: what is there now is another program's. */
 static void erase(struct buffer *line)
 {
-	if (log_drawn && log_is_live())
+	if (log_drawn && atomic_exchange(&log_drawn, false) && log_is_live())
 		buffer_print(line, ERASE);
-	log_drawn = false;
 }
 
 /* --- the live line -------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void add_cut(struct buffer *line, const struct buffer *part, size_t room)
 	buffer_append(line, "...", dots);
 }
 
-/* With who it is, cut where need be; false where there is no room for that. */
+/* With the holder, cut if need be; false if there is no room for that. */
 static bool fit_all(struct buffer *line, const struct parts *parts, size_t room,
 		    const char *prefix)
 {

@@ -1,19 +1,19 @@
 /*
  * What redlock says on standard error, a line at a time, each by one write(2),
- * so that lines of processes that share a log do not mix. Every byte that is
- * not printable is made visible. Failing to write changes nothing else.
+ * so that lines of processes that share a log do not mix. Every unprintable byte is
+ * made visible. A failure to write changes nothing else.
  *
- * And, for a user who looks on while it waits, one live line that is drawn again
- * and again in its place: only if standard error is the terminal in whose
- * foreground redlock is, and neither -q nor -v is given. If it is wider than the
- * terminal, the description of who has KEY is cut first, then "redlock: " is
- * left out, then the description, and at last KEY is cut: what stands at the
- * end, the place and the time, stays. Any other line erases it first.
+ * A user who looks on while redlock waits sees one live line, drawn again and again in
+ * its place. It is drawn only if redlock is in the foreground of the terminal that
+ * standard error is, and neither -q nor -v is given. If the line is wider than the
+ * terminal, first the holder's description is cut, then "redlock: " is left out, then
+ * the description, and at last KEY is cut. The end of the line, with the place and the
+ * time, stays. Any other line erases the live line first.
  *
- * The one module below the commands that prints; only what -v asks for.
+ * This is the one module below the commands that prints: only what -v asks for.
  */
-#ifndef LOG_H
-#define LOG_H
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
 
 #include <stdbool.h>
 
@@ -36,8 +36,7 @@ void log_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool log_is_verbose(void);
 
-/* Whether a live line would be shown, now: who waits need not wake for one
- * that would not. */
+/* Whether a live line would be shown now. If not, a waiter need not wake for it. */
 bool log_is_live(void);
 
 /* "redlock: NAME: WHOTIMES, REST" */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,56 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-
-void buffer_reserve(struct buffer *buffer, size_t more)
-{
-	size_t need = buffer->length + more + 1;
-
-	if (need <= buffer->size)
-		return;
-	if (need < 2 * buffer->size)
-		need = 2 * buffer->size;
-	if (need < 256)
-		need = 256;
-	buffer->data = heap_grow(buffer->data, need);
-	buffer->size = need;
-}
-
-void buffer_release(struct buffer *buffer)
-{
-	free(buffer->data);
-	*buffer = (struct buffer){0};
-}
-
-void buffer_append(struct buffer *buffer, const void *data, size_t length)
-{
-	buffer_reserve(buffer, length);
-	if (length > 0)
-		memcpy(buffer->data + buffer->length, data, length);
-	buffer->length += length;
-	buffer->data[buffer->length] = '\0';
-}
-
-void buffer_print(struct buffer *buffer, const char *format, ...)
-{
-	va_list arguments, again;
-	int length;
-
-	va_start(arguments, format);
-	va_copy(again, arguments);
-	length = vsnprintf(NULL, 0, format, arguments);
-	if (length > 0) {
-		buffer_reserve(buffer, (size_t)length);
-		vsnprintf(buffer->data + buffer->length, (size_t)length + 1,
-			  format, again);
-		buffer->length += (size_t)length;
-	}
-	va_end(again);
-	va_end(arguments);
-}
-
-/* The length of the UTF-8 character at text, 0 where there is none (RFC 3629:
+/* The length of the UTF-8 character at text, 0 if there is none (RFC 3629:
  * no overlong forms, no surrogates); its code point in *point. */
 static size_t utf8_decode(const char *text, size_t length, uint32_t *point)
 {
@@ -119,7 +69,7 @@ static void escape_byte(struct buffer *buffer, unsigned char byte)
 }
 
 void output_visible(struct buffer *buffer, const char *text, size_t length,
-		    int utf8)
+		    bool utf8)
 {
 	uint32_t point = 0;
 
@@ -173,14 +123,14 @@ size_t output_width(const char *text, size_t length)
 	uint32_t point = 0;
 	size_t columns = 0;
 
-	for (size_t at = 0, size; at<length; at += size> 0 ? size : 1) {
+	for (size_t at = 0, size; at < length; at += size ? size : 1) {
 		size = utf8_decode(text + at, length - at, &point);
 		columns += size > 0 ? width(point) : 1;
 	}
 	return columns;
 }
 
-/* Where the line is that the buffer ends with. */
+/* The column after the buffer's last byte. */
 static size_t column_of(const struct buffer *buffer)
 {
 	size_t at = buffer->length;
@@ -230,7 +180,18 @@ size_t output_columns(int fd, size_t unknown)
 	return size.ws_col;
 }
 
-int output_utf8(void)
+/* "UTF-8" or "utf8". strcasestr(3) would read tables that a run needs nowhere else,
+ * each of which is a page. */
+static bool names_utf8(const char *locale)
+{
+	for (const char *at = locale; *at != '\0'; at++)
+		if ((at[0] | 0x20) == 'u' && (at[1] | 0x20) == 't' &&
+		    (at[2] | 0x20) == 'f' && at[at[3] == '-' ? 4 : 3] == '8')
+			return true;
+	return false;
+}
+
+bool output_utf8(void)
 {
 	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
@@ -238,10 +199,9 @@ int output_utf8(void)
 		const char *value = getenv(names[i]);
 
 		if (value != NULL && value[0] != '\0')
-			return strcasestr(value, "utf-8") != NULL ||
-			       strcasestr(value, "utf8") != NULL;
+			return names_utf8(value);
 	}
-	return 0;
+	return false;
 }
 
 /* Beyond 16 bits, as UTF-16 has it. */

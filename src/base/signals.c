@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* Those that by default do not end a process, those that cannot be blocked, and
@@ -105,11 +106,6 @@ int signals_next_from(pid_t *sender)
 	return (int)info.ssi_signo;
 }
 
-static uint64_t bit_of(int number)
-{
-	return (uint64_t)1 << (number - 1);
-}
-
 uint64_t signals_pending(void)
 {
 	uint64_t result = 0;
@@ -118,7 +114,7 @@ uint64_t signals_pending(void)
 	sigpending(&pending);
 	for (int number = 1; number < NSIG; number++)
 		if (sigismember(&pending, number) == 1)
-			result |= bit_of(number);
+			result |= signals_bit(number);
 	return result;
 }
 
@@ -131,10 +127,10 @@ uint64_t signals_take(uint64_t which)
 
 	sigemptyset(&set);
 	for (number = 1; number < NSIG; number++)
-		if ((which & bit_of(number)) != 0)
+		if ((which & signals_bit(number)) != 0)
 			sigaddset(&set, number);
 	while ((number = sigtimedwait(&set, NULL, &at_once)) > 0)
-		taken |= bit_of(number);
+		taken |= signals_bit(number);
 	return taken;
 }
 
@@ -143,11 +139,9 @@ bool signals_have_come(int fd)
 	struct pollfd polled = {.fd = fd, .events = POLLIN};
 	uint64_t ignored = 0;
 
-	if (fd != descriptor)
-		return true;
 	for (int number = 1; number < NSIG; number++)
 		if (sigismember(&watched, number) == 1 && is_ignored(number))
-			ignored |= bit_of(number);
+			ignored |= signals_bit(number);
 	if (ignored != 0)
 		signals_take(ignored);
 	return poll(&polled, 1, 0) > 0;
@@ -196,18 +190,31 @@ void signals_set_default(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-void signals_ignore_all(void)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-}
-
 void signals_end_by_pipe(void)
 {
 	if (inherited_pipe.sa_handler != SIG_IGN)
 		signals_die(SIGPIPE);
+}
+
+static void end(int number)
+{
+	(void)number;
+	_exit(0);
+}
+
+void signals_end_after(int64_t ms)
+{
+	const struct sigaction action = {.sa_handler = end};
+	const struct itimerval time = {
+		.it_value = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000},
+	};
+	sigset_t only;
+
+	sigemptyset(&only);
+	sigaddset(&only, SIGALRM);
+	sigaction(SIGALRM, &action, NULL);
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	setitimer(ITIMER_REAL, &time, NULL);
 }
 
 void signals_die(int number)
@@ -216,7 +223,7 @@ void signals_die(int number)
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t only;
 
-	/* the limit does not count where cores are piped to a program */
+	/* the limit does not count if cores are piped to a program */
 	setrlimit(RLIMIT_CORE, &none);
 	prctl(PR_SET_DUMPABLE, 0);
 	sigaction(number, &action, NULL);
@@ -224,7 +231,7 @@ void signals_die(int number)
 	sigaddset(&only, number);
 	raise(number);
 	sigprocmask(SIG_UNBLOCK, &only, NULL);
-	/* one whose default is not to end us */
+	/* its default was not to end us */
 	_exit(128 + number);
 }
 
@@ -243,6 +250,11 @@ static const struct {
 	{"VTALRM", SIGVTALRM}, {"PROF", SIGPROF}, {"WINCH", SIGWINCH},
 	{"IO", SIGIO},         {"PWR", SIGPWR},   {"SYS", SIGSYS},
 };
+
+const char *signals_name(size_t n)
+{
+	return n < sizeof(names) / sizeof(names[0]) ? names[n].name : NULL;
+}
 
 int signals_parse(const char *name)
 {

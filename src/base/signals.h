@@ -1,19 +1,19 @@
 /*
  * Signals as a descriptor, and the mask and dispositions we were started with.
  *
- * Signals that end a waiter or go to COMMAND are blocked and read from one
- * signalfd. So none can arrive between two lines: it stays pending until
- * somebody looks, and every sleep has the descriptor in its poll set. These
- * are all signals that would end us, whatever they are for, as any of them
- * would leave the lock behind. A fault of our own still ends us, as the kernel
- * lets nobody block that. What the parent had set to be ignored (nohup) stays
- * so; that is looked at when a signal comes, as most starts see none.
+ * Signals that end a waiter or go to COMMAND are blocked, and read from one signalfd.
+ * So none can arrive between two lines: it stays pending until somebody looks, and
+ * every sleep has the descriptor in its poll set. These are all signals that would end
+ * us, whatever they are for, as any of them would leave the lock held. A fault of our
+ * own still ends us, as the kernel does not let it be blocked. A signal that the
+ * parent has set to be ignored (nohup) stays ignored. That is looked at when a
+ * signal comes, as most starts see none.
  *
  * This is the only module that touches masks and dispositions. They are
  * process-wide.
  */
-#ifndef SIGNALS_H
-#define SIGNALS_H
+#ifndef BASE_SIGNALS_H
+#define BASE_SIGNALS_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -33,12 +33,12 @@ void signals_init(void);
  * leaves all its children to the kernel, which reaps them. */
 int signals_open(void);
 
-/* From now on the descriptor also tells of CHLD, WINCH, CONT and TSTP, and all
+/* From now on the descriptor also reports CHLD, WINCH, CONT and TSTP, and all
  * children are ours to reap. */
 int signals_open_all(void);
 
-/* For any descriptor that is readable: false if it is this one, and only signals
- * have come that are to be ignored. They are taken. */
+/* For any readable descriptor: false if only signals that are to be ignored had made it
+ * so, as it is this one or an epoll(7) with this one in it. They are taken. */
 bool signals_have_come(int fd);
 
 /* Takes the next one; 0 if nothing is pending. _from: with the process that has
@@ -46,8 +46,14 @@ bool signals_have_come(int fd);
 int signals_next(void);
 int signals_next_from(pid_t *sender);
 
-/* The signals that are blocked and pending for this process: bit N - 1 for
- * signal N. _take takes those that are in which. Async-signal-safe. */
+/* A signal in a set of them. */
+static inline uint64_t signals_bit(int number)
+{
+	return UINT64_C(1) << (number - 1);
+}
+
+/* The signals that are blocked and pending for this process. _take takes those
+ * that are in which. Async-signal-safe. */
 uint64_t signals_pending(void);
 uint64_t signals_take(uint64_t which);
 
@@ -61,11 +67,8 @@ void signals_unblock(const struct signals_mask *before);
 /* In a forked child: what was inherited, as it was. Async-signal-safe. */
 void signals_reset(void);
 
-/* In a forked child that is to know nothing of how we were started. */
+/* In a forked child: nothing of what was inherited is left. */
 void signals_set_default(void);
-
-/* In a forked child that only a SIGKILL may end. */
-void signals_ignore_all(void);
 
 /* Ends the process as SIGPIPE does, unless it was ignored when redlock began. */
 void signals_end_by_pipe(void);
@@ -73,7 +76,14 @@ void signals_end_by_pipe(void);
 /* Ends the process by this signal, without a core. */
 void signals_die(int number) __attribute__((noreturn));
 
-/* "TERM", "SIGTERM" or "15"; 0 where there is no such signal. */
+/* Ends the process after this time, with status 0 and without a word: what it has written
+ * until then is all that it had to say. */
+void signals_end_after(int64_t ms);
+
+/* "TERM", "SIGTERM" or "15"; 0 if there is no such signal. */
 int signals_parse(const char *name);
+
+/* The names that _parse knows, without SIG, from 0; NULL: no more. */
+const char *signals_name(size_t n);
 
 #endif

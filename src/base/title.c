@@ -12,12 +12,13 @@
 #include "base/output.h"
 
 #define TITLE_LONGEST 240 /* bytes; libbsd keeps 255 */
-#define TITLE_TAIL 120    /* of them behind what is left out */
+#define TITLE_TAIL 120    /* of them after what is left out */
 
 static int title_argc;
 static char **title_argv, **title_environment;
 static char *title_mark; /* the end of argv[0] */
 static char *title_end;  /* of argv's bytes */
+static const char *title_prefix = "redlock:";
 static bool title_set_once;
 static atomic_int title_readers; /* of the environment, elsewhere */
 
@@ -47,7 +48,7 @@ void title_allow(void)
 	atomic_fetch_sub(&title_readers, 1);
 }
 
-/* Every entry as it is, also one that setenv(3) would not make. */
+/* Every entry as it is, even if setenv(3) would not make it. */
 static bool move_environment(void)
 {
 	static char *nothing[] = {NULL};
@@ -97,8 +98,8 @@ static bool take_over(void)
 	return true;
 }
 
-/* libbsd marks the end of argv[0] where a title is no longer than that: no
- * kernel of today needs the mark, and ps(1) shows it. */
+/* libbsd marks the end of argv[0] if a title is no longer than that. No kernel of today
+ * needs the mark, and ps(1) shows it. */
 static void write_title(const struct buffer *text)
 {
 	setproctitle("-%s", text->data);
@@ -106,14 +107,25 @@ static void write_title(const struct buffer *text)
 		*title_mark = '\0';
 }
 
+void title_name(const char *name)
+{
+	atomic_store(&title_readers, 0);
+	prctl(PR_SET_NAME, name);
+	title_prefix = name;
+}
+
 void title_replace(const char *name)
 {
+	size_t room;
+
 	prctl(PR_SET_NAME, name);
 	if (title_argc == 0)
 		return;
-	/* a last byte that is not 0 would say that the text goes on behind it */
-	memset(title_argv[0], 0, (size_t)(title_end - title_argv[0]) + 1);
-	strlcpy(title_argv[0], name, (size_t)(title_end - title_argv[0]) + 1);
+	room = (size_t)(title_end - title_argv[0]);
+	/* a last byte other than 0 would say that the text goes on after it */
+	memset(title_argv[0], 0, room + 1);
+	for (size_t i = 0; i < room && name[i] != '\0'; i++)
+		title_argv[0][i] = name[i];
 }
 
 static bool is_continued(char byte)
@@ -148,7 +160,7 @@ void title_set(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	buffer_print(&shown, "redlock: ");
+	buffer_print(&shown, "%s ", title_prefix);
 	output_visible(&shown, text, strlen(text), log_utf8());
 	if (shown.length > TITLE_LONGEST)
 		leave_out_middle(&shown);

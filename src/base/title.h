@@ -5,17 +5,21 @@
  *	title_init(argc, argv);			first act of main
  *	title_set("%s: held", key);		"redlock: deploy: held"
  *
- * A title stands until the next one, so it must stay true: moments, not "3 s
- * ago". It is made visible like a line of log.h's; one that is too long loses
+ * A title stands until the next one, so it must stay true: moments, not "3 s ago". Its
+ * bytes are made visible, as in the lines of log.h. A title that is too long loses
  * its middle.
  *
  * The title is written over argv and the environment as the kernel gave them.
  * The first title_set moves both away, with all they hold: title_init does
  * nothing, and a short run that never sets a title pays nothing. So no pointer
- * into the original may be kept: settings hold copies (config_keep), and a
+ * into the original may be kept: settings hold copies (settings_keep), and a
  * result of getenv is used up or copied. argv's entries are replaced by copies.
  * A secret that was hidden in argv (url_hide_secret) stays hidden, and what the
  * environment showed in /proc is gone.
+ *
+ * Why this is more than setproctitle(3bsd): libbsd would copy the environment with
+ * setenv(3) at each start, without the entries that have no '='. A hidden secret in
+ * argv would end its room for a title. And it leaves a mark that ps(1) shows.
  *
  * Why moving the environment races with nobody:
  *  - One thread sets titles at a time: the main one before the watchdog starts
@@ -23,16 +27,20 @@
  *    polls, signals, logs and forks guards; none of that uses the environment
  *    (log_init has read the locale), and a guard does not either. COMMAND's
  *    variables are set before there is a watchdog.
- *  - A thread that looks a name up does use it (getaddrinfo(3)), and may be
- *    left behind. Only who sets titles starts one; while one is there
- *    (title_defer) a first title is not set: a later one will be.
+ *  - A thread that looks a name up (getaddrinfo(3)) does use it, and may be abandoned
+ *    while it runs. Only the thread that sets titles starts such a thread. While one
+ *    is there (title_defer), no first title is set; a later title will be.
  */
-#ifndef TITLE_H
-#define TITLE_H
+#ifndef BASE_TITLE_H
+#define BASE_TITLE_H
 
 #include <stdbool.h>
 
 void title_init(int argc, char **argv);
+
+/* What titles begin with from now on, and the process name: "redlock-keeper". For a
+ * process of its own, which has none of the threads that deferred titles. */
+void title_name(const char *name);
 
 void title_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

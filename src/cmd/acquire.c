@@ -1,42 +1,75 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/journal.h"
+#include "cmd/json.h"
+#include "cmd/keep.h"
+#include "cmd/print.h"
 #include "cmd/session.h"
+#include "cmd/take.h"
 #include "settings/command.h"
+#include "settings/config.h"
+#include "run/ancestry.h"
 #include "run/process.h"
+#include "base/output.h"
 #include "base/signals.h"
 
-static void format_shell(struct buffer *text, const struct lock *lock)
+static void assign(struct buffer *text, const char *name, const char *value)
 {
-	int64_t until = clock_wall_ms() + deadline_left(lock->valid);
-
-	buffer_print(text, "REDLOCK_KEY=");
-	output_shell(text, lock->key.data);
-	buffer_print(text, "\nREDLOCK_TOKEN=");
-	output_shell(text, lock->token);
-	buffer_print(text,
-		     "\nREDLOCK_FENCE='%" PRId64
-		     "'\nREDLOCK_VALID_UNTIL='%" PRId64 "'\nexport "
-		     "REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE "
-		     "REDLOCK_VALID_UNTIL\n",
-		     lock->fence, until / 1000);
+	buffer_print(text, "%s=", name);
+	output_shell(text, value);
+	buffer_print(text, "\nexport %s\n", name);
 }
 
-static void format_json(struct buffer *text, const struct lock *lock)
+static void assign_number(struct buffer *text, const char *name, int64_t number)
 {
-	buffer_print(text, "{\"key\":");
-	output_json(text, lock->key.data, lock->key.length);
-	buffer_print(text, ",\"token\":");
-	output_json(text, lock->token, strlen(lock->token));
-	buffer_print(text,
-		     ",\"fence\":%" PRId64 ",\"ttl_ms\":%" PRId64
-		     ",\"valid_ms\":%" PRId64 "}\n",
-		     lock->fence, lock->ttl, deadline_left(lock->valid));
+	struct buffer value = {0};
+
+	buffer_print(&value, "%" PRId64, number);
+	assign(text, name, value.data);
+	buffer_release(&value);
 }
 
-/* 0, or -1 with errno: then nobody knows the token. */
+/* Of several locks; what one had before is gone. */
+static void assign_fences(struct buffer *text, const struct session *session)
+{
+	struct buffer fences = {0};
+
+	if (session->count == 1) {
+		if (getenv("REDLOCK_FENCES") != NULL)
+			buffer_print(text, "unset REDLOCK_FENCES\n");
+		return;
+	}
+	ancestry_print_fences(&fences, session->locks, session->count);
+	assign(text, "REDLOCK_FENCES", fences.data);
+	buffer_release(&fences);
+}
+
+static void format_shell(struct buffer *text, const struct session *session)
+{
+	const struct lock *lock = &session->lock;
+	int64_t until =
+		clock_wall_ms() + deadline_left(cmd_valid_until(session));
+	struct buffer held = {0}, token = {0};
+
+	ancestry_extend(&held, session->locks, session->count);
+	cmd_print_token(&token, session);
+	assign(text, "REDLOCK_KEY", lock->names.key.data);
+	assign(text, "REDLOCK_TOKEN", token.data);
+	assign_number(text, "REDLOCK_FENCE", lock->grant.fence);
+	assign_fences(text, session);
+	assign(text, "REDLOCK_HELD", held.data);
+	/* a keeper renews it */
+	if (session->settings->pid == 0)
+		assign_number(text, "REDLOCK_VALID_UNTIL", until / 1000);
+	buffer_release(&held);
+	buffer_release(&token);
+}
+
+/* 0, or -1 with errno: nobody has got the token then. */
 static int print(const struct session *session)
 {
 	struct buffer text = {0};
@@ -44,13 +77,14 @@ static int print(const struct session *session)
 
 	switch (session->settings->format) {
 	case FORMAT_SHELL:
-		format_shell(&text, &session->lock);
+		format_shell(&text, session);
 		break;
 	case FORMAT_JSON:
-		format_json(&text, &session->lock);
+		json_grant(&text, session);
 		break;
 	case FORMAT_PEOPLE:
-		buffer_print(&text, "%s\n", session->lock.token);
+		cmd_print_token(&text, session);
+		buffer_append(&text, "\n", 1);
 	}
 	result = output_write(STDOUT_FILENO, text.data, text.length);
 	buffer_release(&text);
@@ -59,53 +93,119 @@ static int print(const struct session *session)
 
 static int give_back(struct session *session)
 {
-	struct error error, ignored;
+	struct error error;
 
 	error_system(&error, "the token cannot be written, so the lock is "
 			     "given back");
-	session->quorum.interrupt = -1;
-	lock_release(&session->lock, 0, deadline_in(session->quorum.timeout),
-		     &ignored);
-	cmd_complain(session, &error);
+	cmd_each(session, cmd_release_one);
+	cmd_complain(&session->lock, &error);
 	return error.code;
 }
 
 /* What is to be done under the lock: the script that called us, without the
  * passwords in its command line. */
-static void make_label(const struct session *session, struct buffer *label)
+static void make_label(const struct session *session, pid_t holder,
+		       struct buffer *label)
 {
-	if (!process_command_line(getppid(), label))
+	if (!process_command_line(holder, label))
 		buffer_print(label, "acquire");
 	cmd_hide_logins(session, label->data);
 }
 
+/* The keeper has the connections and the lock: nothing is left for us but to print
+ * the token. */
+static void leave(struct session *session, pid_t keeper)
+{
+	struct error error;
+	int status = EXIT_DONE;
+
+	if (print(session) < 0) {
+		error_system(&error, "the token cannot be written, so the "
+				     "lock is given back");
+		keeper_recall(keeper);
+		cmd_complain(&session->lock, &error);
+		status = error.code;
+	}
+	_exit(status);
+}
+
+/* With the lock held. The exit status, also of the keeper. */
+static int hand_over(struct session *session, struct keeper *keeper)
+{
+	pid_t child;
+	int status;
+
+	if (session->settings->pid == 0)
+		return print(session) == 0 ? EXIT_DONE : give_back(session);
+	status = keep_start(keeper, session, &child);
+	if (status == 0 && child > 0)
+		leave(session, child);
+	if (status != 0)
+		cmd_each(session, cmd_release_one);
+	return status;
+}
+
+/* Nothing ended the wait but the end of PID. */
+static int explain_end(const struct session *session,
+		       const struct keeper *keeper, int status)
+{
+	int ended = keep_check(keeper, session);
+
+	return ended != 0 ? ended : status;
+}
+
+static int prepare(struct session *session, struct keeper *keeper)
+{
+	struct settings *settings = session->settings;
+	int status = cmd_heed_signals(session);
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct wish *wish = &session->locks[i]->wish;
+
+		wish->untracked = true;
+		wish->validity_needed =
+			settings->pid == 0 ? 0 : config_room(settings);
+	}
+	if (status != 0 || settings->pid == 0)
+		return status;
+	return keep_prepare(keeper, session);
+}
+
 int cmd_acquire(struct settings *settings)
 {
+	/* the shell that waits for the token is the holder */
+	pid_t holder = settings->pid != 0 ? settings->pid : getppid();
 	struct session session;
+	struct keeper keeper;
 	struct buffer label = {0};
 	struct taken taken;
 	int status = cmd_open(&session, settings);
 
-	if (status == 0)
-		status = cmd_heed_signals(&session);
+	if (status == 0) {
+		status = prepare(&session, &keeper);
+		if (status != 0)
+			cmd_close(&session);
+	}
 	if (status != 0) {
 		cmd_print_failure(settings, status);
 		return status;
 	}
-	session.lock.by_hand = true;
-	/* the shell that waits for the token is the holder */
-	make_label(&session, &label);
-	taken = cmd_take(&session, getppid(), label.data);
+	make_label(&session, holder, &label);
+	taken = cmd_take(&session, holder, label.data);
 	buffer_release(&label);
 	status = taken.status;
+	for (size_t i = 0; i < session.count && taken.held; i++)
+		journal_acquired(settings, session.locks[i], taken.waited);
 	if (taken.held)
-		status = print(&session) == 0 ? EXIT_DONE : give_back(&session);
+		status = hand_over(&session, &keeper);
+	else if (taken.interrupted && taken.signal == 0 && settings->pid != 0)
+		status = explain_end(&session, &keeper, status);
 	cmd_close(&session);
 	if (taken.signal != 0) {
 		cmd_print_failure(settings, 128 + taken.signal);
 		signals_die(taken.signal);
 	}
-	if (!taken.held)
+	if (!taken.held || status != EXIT_DONE)
 		cmd_print_failure(settings, status);
 	return status;
 }

@@ -3,8 +3,11 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "cmd/journal.h"
+#include "cmd/print.h"
 #include "cmd/session.h"
 #include "settings/command.h"
+#include "base/output.h"
 #include "base/duration.h"
 #include "show/inspect.h"
 
@@ -13,8 +16,7 @@ static int write_line(int fd, const struct buffer *line, const char *end)
 	struct buffer text = {0};
 	int result;
 
-	cmd_add_line(&text, line, fd);
-	buffer_print(&text, "%s", end);
+	cmd_add_line(&text, line, fd, end);
 	result = fd == STDOUT_FILENO ? cmd_print(text.data, text.length)
 				     : output_write(fd, text.data, text.length);
 	buffer_release(&text);
@@ -23,13 +25,13 @@ static int write_line(int fd, const struct buffer *line, const char *end)
 
 /* --- asking --------------------------------------------------------------- */
 
-/* The one that has a quorum, or else the first. */
-static const struct seen *main_holder(const struct view *view)
+/* The holder with a quorum, or else the first. */
+static const struct seen *main_holder(const struct holders *holders)
 {
-	for (size_t n = 0; n < view->holders.count; n++)
-		if (!view_is_partial(view, &view->holders.seen[n]))
-			return &view->holders.seen[n];
-	return view->holders.count > 0 ? &view->holders.seen[0] : NULL;
+	for (size_t n = 0; n < holders->holding.count; n++)
+		if (!holders_is_partial(holders, &holders->holding.seen[n]))
+			return &holders->holding.seen[n];
+	return holders->holding.count > 0 ? &holders->holding.seen[0] : NULL;
 }
 
 static bool read_yes(void)
@@ -43,65 +45,67 @@ static bool read_yes(void)
 	return strcasecmp(text, "y") == 0 || strcasecmp(text, "yes") == 0;
 }
 
-static bool prompt(const struct view *view, const struct seen *holder)
+static bool prompt(const struct holders *holders, const struct seen *holder)
 {
 	struct buffer line = {0};
 	struct busy who =
 		holder != NULL ? holder->who : (struct busy){.held = -1};
 
-	who.told = false; /* what is left of the lease is no matter */
-	buffer_print(&line, "break %s, ", view->lock.key.data);
+	who.has_reply = false; /* what is left of the lease does not matter */
+	buffer_print(&line, "break %s, ", holders->names.key.data);
 	record_print_busy(&line, &who);
-	if (view->holders.total > 1)
+	if (holders->holding.total > 1)
 		buffer_print(&line, ", and %" PRId64 " more",
-			     view->holders.total - 1);
+			     holders->holding.total - 1);
 	write_line(STDERR_FILENO, &line, "? [y/N] ");
 	buffer_release(&line);
 	return read_yes();
 }
 
-/* 0 with the mark of the holder that may lose KEY, or an exit status. */
-static int confirm(struct view *view, bool foreign, char mark[MARK_SIZE])
+/* 0 with the digest of the holder that may lose KEY, or an exit status. */
+static int confirm(struct holders *holders, bool foreign,
+		   char digest[DIGEST_SIZE])
 {
 	const struct seen *holder;
 	struct error error;
 	bool misused;
 
-	if (lock_inspect(view, &error) < 0) {
-		log_error("%s: %s", view->lock.key.data, error.text);
+	if (inspect_lock(holders, &error) < 0) {
+		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	holder = main_holder(view);
-	misused = view_count(view, STANDING_MISUSED) > 0;
-	if (view_count(view, STANDING_HELD) == 0 && !(misused && foreign)) {
-		log_error("%s: %s", view->lock.key.data,
+	holder = main_holder(holders);
+	misused = holders_servers(holders, STANDING_MISUSED) > 0;
+	if (holders_servers(holders, STANDING_HELD) == 0 &&
+	    !(misused && foreign)) {
+		log_error("%s: %s", holders->names.key.data,
 			  misused ? "it is not a lock: it stays as it is; "
 				    "--foreign deletes it"
 				  : "not held");
 		return misused ? EXIT_MISUSED : EXIT_NOT_HELD;
 	}
-	if (!prompt(view, holder))
+	if (!prompt(holders, holder))
 		return EXIT_NOT_HELD;
 	if (holder != NULL)
-		memcpy(mark, holder->mark, MARK_SIZE);
+		memcpy(digest, holder->digest, DIGEST_SIZE);
 	return 0;
 }
 
 /* --- breaking ------------------------------------------------------------- */
 
-static int print_evicted(const struct view *view)
+static int print_evicted(const struct holders *holders)
 {
-	const struct crowd *holders = &view->holders;
+	const struct crowd *holding = &holders->holding;
 	struct buffer line = {0};
 	char text[DURATION_TEXT];
 	int result = 0;
 
-	for (size_t n = 0; n < holders->count; n++) {
-		const struct busy *who = &holders->seen[n].who;
+	for (size_t n = 0; n < holding->count; n++) {
+		const struct busy *who = &holding->seen[n].who;
 
 		line.length = 0;
-		buffer_print(&line, "%s: evicted ", view->lock.key.data);
-		if (who->known)
+		buffer_print(&line, "%s: evicted ", holders->names.key.data);
+		if (who->has_description)
 			record_print_holder(&line, &who->holder);
 		else
 			buffer_print(&line, "another program");
@@ -110,42 +114,48 @@ static int print_evicted(const struct view *view)
 				     duration_format(text, who->held));
 		result |= write_line(STDOUT_FILENO, &line, "\n");
 	}
-	if (holders->total > (int64_t)holders->count) {
+	if (holding->total > (int64_t)holding->count) {
 		line.length = 0;
 		buffer_print(&line, "%s: evicted %" PRId64 " more",
-			     view->lock.key.data,
-			     holders->total - (int64_t)holders->count);
+			     holders->names.key.data,
+			     holding->total - (int64_t)holding->count);
 		result |= write_line(STDOUT_FILENO, &line, "\n");
 	}
 	buffer_release(&line);
 	return result;
 }
 
-static int break_lock(struct view *view, const char *mark,
+static int break_lock(struct holders *holders, const char *digest,
 		      const struct settings *settings)
 {
 	struct error error;
-	bool answered = lock_break(view, mark, settings->foreign, &error) == 0;
-	int printed = settings->quiet ? 0 : print_evicted(view);
+	bool answered =
+		inspect_break(holders, digest, settings->foreign, &error) == 0;
+	int printed = settings->quiet ? 0 : print_evicted(holders);
 
 	if (!answered) {
-		log_error("%s: %s", view->lock.key.data, error.text);
+		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	if (view_count(view, STANDING_HELD) > 0)
+	if (holders_servers(holders, STANDING_HELD) > 0)
+		journal_broken(settings, holders_fence(holders),
+			       holders->holding.count > 0
+				       ? &holders->holding.seen[0].who
+				       : NULL);
+	if (holders_servers(holders, STANDING_HELD) > 0)
 		return printed < 0 ? EXIT_SYSTEM : EXIT_DONE;
-	log_error("%s: %s", view->lock.key.data,
-		  view_count(view, STANDING_CHANGED) > 0
-			  ? "someone else holds it by now: nothing was broken"
+	log_error("%s: %s", holders->names.key.data,
+		  holders_servers(holders, STANDING_CHANGED) > 0
+			  ? "someone else holds it now: nothing was broken"
 			  : "not held");
 	return EXIT_NOT_HELD;
 }
 
 int cmd_break(struct settings *settings)
 {
-	char mark[MARK_SIZE] = "";
+	char digest[DIGEST_SIZE] = "";
 	struct session session;
-	struct view view;
+	struct holders holders;
 	int status;
 
 	if (!settings->yes &&
@@ -157,12 +167,12 @@ int cmd_break(struct settings *settings)
 	status = cmd_open(&session, settings);
 	if (status != 0)
 		return status;
-	view_init(&view, &session.quorum, settings->key);
+	holders_init(&holders, &session.quorum, settings->key);
 	if (!settings->yes)
-		status = confirm(&view, settings->foreign, mark);
+		status = confirm(&holders, settings->foreign, digest);
 	if (status == 0)
-		status = break_lock(&view, mark, settings);
-	view_release(&view);
+		status = break_lock(&holders, digest, settings);
+	holders_release(&holders);
 	cmd_close(&session);
 	return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/print.h"
 #include "cmd/session.h"
 #include "cmd/json.h"
 #include "settings/command.h"
@@ -17,8 +18,7 @@ static void print_line(struct buffer *text, const char *name, const char *kind,
 	struct buffer line = {0};
 
 	buffer_print(&line, "%s: %s%s", name, kind, more);
-	cmd_add_line(text, &line, STDOUT_FILENO);
-	buffer_append(text, "\n", 1);
+	cmd_add_line(text, &line, STDOUT_FILENO, "\n");
 	buffer_release(&line);
 }
 
@@ -28,7 +28,8 @@ static const char *or_unknown(const char *text)
 	return text[0] != '\0' ? text : "unknown";
 }
 
-static void print_persistence(struct buffer *text, const struct checkup *at)
+static void print_persistence(struct buffer *text,
+			      const struct server_facts *at)
 {
 	if (at->appends > 0)
 		buffer_print(text, ", appendfsync %s", or_unknown(at->fsync));
@@ -38,14 +39,17 @@ static void print_persistence(struct buffer *text, const struct checkup *at)
 			     at->saves > 0 ? ", snapshots" : "");
 }
 
-/* What is known of one that would grant a lock. */
-static void print_facts(struct buffer *text, const struct checkup *at)
+/* What is known of a server that would grant a lock. */
+static void print_facts(struct buffer *text, const struct server_facts *at,
+			const struct endpoint *place)
 {
-	char up[DURATION_TEXT], trip[DURATION_TEXT];
+	char up[DURATION_TEXT], trip[DURATION_TEXT], name[ENDPOINT_TEXT];
 
 	buffer_print(text, "ok");
+	if (place != NULL)
+		buffer_print(text, ", at %s", endpoint_format(name, place));
 	if (at->version[0] != '\0')
-		buffer_print(text, ", Redis %s", at->version);
+		buffer_print(text, ", %s %s", at->software, at->version);
 	if (at->uptime >= 0)
 		buffer_print(text, ", up for %s",
 			     duration_format(up, at->uptime));
@@ -64,7 +68,7 @@ static void print_warnings(struct buffer *text, const char *name,
 	const char *warning, *accept;
 	size_t at = 0;
 
-	while ((warning = checkup_next(warnings, &at, accepted, &accept))) {
+	while ((warning = warning_next(warnings, &at, accepted, &accept))) {
 		struct buffer line = {0};
 
 		buffer_print(&line, "%s (--accept %s)", warning, accept);
@@ -76,16 +80,20 @@ static void print_warnings(struct buffer *text, const char *name,
 static void print_server(struct buffer *lines, const struct doctor *doctor,
 			 size_t i, const struct settings *settings)
 {
-	const struct server *server = &doctor->lock.quorum->servers[i];
-	const struct checkup *at = &doctor->at[i];
-	int64_t quarantine = doctor->lock.quarantine;
+	const struct server *server = &doctor->lock.ballot.quorum->servers[i];
+	const struct server_facts *at = &doctor->at[i];
+	int64_t quarantine = doctor->lock.ballot.quarantine;
 	struct buffer facts = {0};
 	char text[DURATION_TEXT];
 
-	print_facts(&facts, at);
-	if (quarantine > 0 && !server->identity.durable)
+	print_facts(&facts, at, server_place(server));
+	if (quarantine > 0 &&
+	    !(server->conn.identity.claim.durable && at->reads > 0))
 		buffer_print(&facts, ", no vote for %s after a restart",
 			     duration_format(text, quarantine));
+	if (settings->replicas > 0 && at->replicas >= 0)
+		buffer_print(&facts, ", %" PRId64 " replica%s", at->replicas,
+			     at->replicas == 1 ? "" : "s");
 	if (at->error.text[0] != '\0')
 		print_line(lines, server->url.name, "error: ", at->error.text);
 	else if (!settings->quiet)
@@ -97,7 +105,7 @@ static void print_server(struct buffer *lines, const struct doctor *doctor,
 
 static void print_verdict(struct buffer *text, const struct doctor *doctor)
 {
-	const struct quorum *quorum = doctor->lock.quorum;
+	const struct quorum *quorum = doctor->lock.ballot.quorum;
 	size_t good = doctor_count(doctor), need = quorum_size(quorum);
 
 	buffer_print(text, "%zu of %zu servers would grant a lock, %zu needed",
@@ -106,7 +114,7 @@ static void print_verdict(struct buffer *text, const struct doctor *doctor)
 		buffer_print(text, ": %zu more may fail", good - need);
 }
 
-/* Where the settings are from: another user, or cron, may have others. */
+/* The origins of the settings: another user, or cron, may have others. */
 static void print_origins(struct buffer *text, const struct settings *settings)
 {
 	struct buffer origins = {0};
@@ -129,17 +137,17 @@ static int show(const struct doctor *doctor, const struct settings *settings,
 	} else {
 		if (!settings->quiet)
 			print_origins(&text, settings);
-		for (size_t i = 0; i < doctor->lock.quorum->count; i++)
+		for (size_t i = 0; i < doctor->lock.ballot.quorum->count; i++)
 			print_server(&text, doctor, i, settings);
 		print_warnings(&text, "warning", "", &doctor->warnings,
 			       settings->accepted);
 		if (doctor->well && !settings->quiet)
-			buffer_print(&text, "%s\n", verdict.data);
+			cmd_add_line(&text, &verdict, STDOUT_FILENO, "\n");
 	}
 	status = text.length > 0 ? cmd_print(text.data, text.length) : 0;
 	if (!doctor->well) {
-		log_error("%s",
-			  doctor->lock.alias ? error->text : verdict.data);
+		log_error("%s", doctor->lock.ballot.alias ? error->text
+							  : verdict.data);
 		status = error->code;
 	}
 	buffer_release(&text);
@@ -158,7 +166,7 @@ int cmd_doctor(struct settings *settings)
 		return status;
 	if (settings->permits != UNSET)
 		quorum.permits = settings->permits;
-	doctor = heap_get(1, sizeof(*doctor));
+	doctor = xcalloc(1, sizeof(*doctor));
 	doctor_init(doctor, &quorum,
 		    settings->key != NULL ? settings->key : "redlock",
 		    settings->quarantine, settings->ttl);

@@ -3,271 +3,399 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "lock/trust.h"
-
 #include "settings/options.h"
 
-static void print_text(struct buffer *text, const char *name, const char *value)
+struct json {
+	struct buffer *text;
+	bool first; /* in its object or array: no comma stands before it */
+};
+
+/* --- the emitter ---------------------------------------------------------- */
+
+/* A comma, if one is due, and the name; name: NULL in an array. */
+static void put_name(struct json *json, const char *name)
 {
-	buffer_print(text, "\"%s\":", name);
-	if (value != NULL)
-		output_json(text, value, strlen(value));
-	else
-		buffer_print(text, "null");
+	if (!json->first)
+		buffer_append(json->text, ",", 1);
+	json->first = false;
+	if (name != NULL)
+		buffer_print(json->text, "\"%s\":", name);
 }
 
-/* null below least */
-static void print_number(struct buffer *text, const char *name, int64_t value,
-			 int64_t least)
+/* bracket: '{' or '[' */
+static void enter(struct json *json, const char *name, char bracket)
+{
+	put_name(json, name);
+	buffer_append(json->text, &bracket, 1);
+	json->first = true;
+}
+
+static void leave(struct json *json, char bracket)
+{
+	buffer_append(json->text, &bracket, 1);
+	json->first = false;
+}
+
+/* Begins the object of a line. */
+static struct json begin(struct buffer *text)
+{
+	struct json json = {text, true};
+
+	enter(&json, NULL, '{');
+	return json;
+}
+
+static void end(struct json *json)
+{
+	leave(json, '}');
+	buffer_append(json->text, "\n", 1);
+}
+
+static void put_null(struct json *json, const char *name)
+{
+	put_name(json, name);
+	buffer_append(json->text, "null", 4);
+}
+
+static void put_bool(struct json *json, const char *name, bool value)
+{
+	put_name(json, name);
+	buffer_print(json->text, "%s", value ? "true" : "false");
+}
+
+static void put_number(struct json *json, const char *name, int64_t value)
+{
+	put_name(json, name);
+	buffer_print(json->text, "%" PRId64, value);
+}
+
+/* null if value is below least */
+static void put_from(struct json *json, const char *name, int64_t least,
+		     int64_t value)
 {
 	if (value >= least)
-		buffer_print(text, "\"%s\":%" PRId64, name, value);
+		put_number(json, name, value);
 	else
-		buffer_print(text, "\"%s\":null", name);
+		put_null(json, name);
 }
 
-static const char *or_null(const char *text)
+/* null if value is NULL */
+static void put_text(struct json *json, const char *name, const char *value)
 {
-	return text[0] != '\0' ? text : NULL;
+	if (value == NULL) {
+		put_null(json, name);
+		return;
+	}
+	put_name(json, name);
+	output_json(json->text, value, strlen(value));
 }
 
-static void print_holder(struct buffer *text, const struct busy *who)
+/* null if value is "" */
+static void put_known(struct json *json, const char *name, const char *value)
 {
-	print_text(text, "host", or_null(who->holder.host));
-	buffer_print(text, ",");
-	print_number(text, "pid", who->holder.pid, 1);
-	buffer_print(text, ",");
-	print_text(text, "user", or_null(who->holder.user));
-	buffer_print(text, ",");
-	print_text(text, "command", or_null(who->holder.command));
+	put_text(json, name, value[0] != '\0' ? value : NULL);
 }
 
-static const char *kind_name(enum kind kind, bool foreign)
+static void put_key(struct json *json, struct argument key)
+{
+	put_name(json, "key");
+	output_json(json->text, key.data, key.length);
+}
+
+/* --- status and list ------------------------------------------------------ */
+
+static void put_who(struct json *json, const struct busy *who)
+{
+	put_known(json, "host", who->holder.host);
+	put_from(json, "pid", 1, who->holder.pid);
+	put_known(json, "user", who->holder.user);
+	put_known(json, "command", who->holder.command);
+	put_from(json, "protocol", 1, who->holder.protocol);
+}
+
+static void put_times(struct json *json, const struct busy *who)
+{
+	put_from(json, "held_ms", 0, who->held);
+	put_from(json, "left_ms", 0, who->left);
+}
+
+static const char *name_kind(enum kind kind, bool foreign)
 {
 	return kind == KIND_NONE ? NULL
 	       : foreign         ? "foreign"
-				 : view_kind_name(kind);
+				 : holders_kind_name(kind);
 }
 
-static void print_holders(struct buffer *text, const struct view *view)
+static void put_holders(struct json *json, const struct holders *holders)
 {
-	const struct crowd *holders = &view->holders;
+	const struct crowd *holding = &holders->holding;
 
-	buffer_print(text, ",\"holders\":[");
-	for (size_t n = 0; n < holders->count; n++) {
-		const struct seen *seen = &holders->seen[n];
+	enter(json, "holders", '[');
+	for (size_t n = 0; n < holding->count; n++) {
+		const struct seen *seen = &holding->seen[n];
 
-		buffer_print(text, n > 0 ? ",{" : "{");
-		print_holder(text, &seen->who);
-		buffer_print(text, ",");
-		print_number(text, "held_ms", seen->who.held, 0);
-		buffer_print(text, ",");
-		print_number(text, "left_ms", seen->who.left, 0);
-		buffer_print(text,
-			     ",\"count\":%" PRId64
-			     ",\"servers\":%zu,\"partial\":%s}",
-			     seen->count, seen_count(seen),
-			     view_is_partial(view, seen) ? "true" : "false");
+		enter(json, NULL, '{');
+		put_who(json, &seen->who);
+		put_from(json, "keeper_pid", 1, seen->who.holder.keeper);
+		put_times(json, &seen->who);
+		put_number(json, "count", seen->count);
+		put_number(json, "servers", (int64_t)seen_count(seen));
+		put_bool(json, "partial", holders_is_partial(holders, seen));
+		leave(json, '}');
 	}
-	buffer_print(text, "],\"more_holders\":%" PRId64,
-		     holders->total - (int64_t)holders->count);
+	leave(json, ']');
+	put_number(json, "more_holders",
+		   holding->total - (int64_t)holding->count);
 }
 
-static void print_queue(struct buffer *text, const struct crowd *waiters)
+static void put_queue(struct json *json, const struct crowd *waiting)
 {
-	buffer_print(text, ",\"queue\":[");
-	for (size_t n = 0; n < waiters->count; n++) {
-		const struct seen *seen = &waiters->seen[n];
+	enter(json, "queue", '[');
+	for (size_t n = 0; n < waiting->count; n++) {
+		const struct seen *seen = &waiting->seen[n];
 
-		buffer_print(text, n > 0 ? ",{" : "{");
-		print_holder(text, &seen->who);
-		buffer_print(text, ",\"waited_ms\":%" PRId64 ",",
-			     seen->who.held);
-		print_text(text, "wants",
-			   seen->wish_known ? view_kind_name(seen->wants)
-					    : NULL);
-		buffer_print(text, ",");
-		print_number(text, "permits", seen->permits, 1);
-		buffer_print(text, ",\"servers\":%zu}", seen_count(seen));
+		enter(json, NULL, '{');
+		put_who(json, &seen->who);
+		put_number(json, "waited_ms", seen->who.held);
+		put_text(json, "wants",
+			 seen->wish_known ? holders_kind_name(seen->wants)
+					  : NULL);
+		put_from(json, "permits", 1, seen->permits);
+		put_number(json, "servers", (int64_t)seen_count(seen));
+		leave(json, '}');
 	}
-	buffer_print(text, "],\"more_waiters\":%" PRId64,
-		     waiters->total - (int64_t)waiters->count);
+	leave(json, ']');
+	put_number(json, "more_waiters",
+		   waiting->total - (int64_t)waiting->count);
 }
 
-static void print_servers(struct buffer *text, const struct view *view)
+/* Where Sentinels or nodes have named it; null if the URL does. */
+static void put_place(struct json *json, const struct server *server)
+{
+	const struct endpoint *place = server_place(server);
+	char name[ENDPOINT_TEXT];
+
+	put_text(json, "at",
+		 place != NULL ? endpoint_format(name, place) : NULL);
+}
+
+static void put_servers(struct json *json, const struct holders *holders)
 {
 	static const char *const votes[] = {
 		[STANDING_FREE] = "free",
 		[STANDING_HELD] = "held",
 		[STANDING_MISUSED] = "misused",
 	};
-	const struct quorum *quorum = view->lock.quorum;
+	const struct quorum *quorum = holders->ballot.quorum;
 
-	buffer_print(text, ",\"servers\":[");
+	enter(json, "servers", '[');
 	for (size_t i = 0; i < quorum->count; i++) {
 		const struct server *server = &quorum->servers[i];
-		bool known = view->standing[i] != STANDING_UNKNOWN;
+		bool known = holders->standing[i] != STANDING_UNKNOWN;
 
-		buffer_print(text, i > 0 ? ",{" : "{");
-		print_text(text, "server", server->url.name);
-		buffer_print(text, ",");
-		print_text(text, "vote",
-			   known ? votes[view->standing[i]] : NULL);
-		buffer_print(text, ",");
-		print_number(text, "fence", known ? view->fences[i] : 0, 1);
-		buffer_print(text, ",");
-		print_text(text, "error", known ? NULL : server->why);
-		buffer_print(text, ",\"replica\":%s,\"quarantined\":%s}",
-			     known && view->replica[i] ? "true" : "false",
-			     known && trust_is_new(&view->lock, i) ? "true"
-								   : "false");
+		enter(json, NULL, '{');
+		put_text(json, "server", server->url.name);
+		put_place(json, server);
+		put_text(json, "vote",
+			 known ? votes[holders->standing[i]] : NULL);
+		put_from(json, "fence", 1, known ? holders->fences[i] : 0);
+		put_text(json, "error",
+			 known ? NULL : server->conn.refusal.text);
+		put_bool(json, "replica", known && holders->replica[i]);
+		put_bool(json, "quarantined",
+			 known && trust_is_new(&holders->ballot, i));
+		leave(json, '}');
 	}
-	buffer_print(text, "]");
+	leave(json, ']');
 }
 
-void json_view(struct buffer *text, const struct view *view, const char *state)
+void json_holders(struct buffer *text, const struct holders *holders,
+		  const char *state)
 {
-	size_t speaker = view_speaker(view);
-	bool told = speaker < view->lock.quorum->count;
-	bool foreign =
-		view->holders.count == 0 || !view->holders.seen[0].who.known;
-	enum kind kind =
-		told ? view_kind(view->type[speaker], view->permits[speaker])
-		     : KIND_NONE;
+	struct json json = begin(text);
+	size_t speaker = holders_speaker(holders);
+	bool told = speaker < holders->ballot.quorum->count;
+	bool foreign = holders->holding.count == 0 ||
+		       !holders->holding.seen[0].who.has_description;
+	enum kind kind = told ? holders_kind(holders->type[speaker],
+					     holders->permits[speaker])
+			      : KIND_NONE;
 
-	buffer_print(text, "{\"key\":");
-	output_json(text, view->lock.key.data, view->lock.key.length);
-	buffer_print(text, ",");
-	print_text(text, "state", state);
-	buffer_print(text, ",");
-	print_text(text, "kind", kind_name(kind, foreign));
-	buffer_print(text, ",");
-	print_number(text, "permits", told ? view->permits[speaker] : 0, 1);
-	buffer_print(text, ",");
-	print_number(text, "fence", view_fence(view), 1);
-	print_holders(text, view);
-	print_queue(text, &view->waiters);
-	print_servers(text, view);
-	buffer_print(text, "}\n");
+	put_key(&json, holders->names.key);
+	put_text(&json, "state", state);
+	put_text(&json, "kind", name_kind(kind, foreign));
+	put_from(&json, "permits", 1, told ? holders->permits[speaker] : 0);
+	put_from(&json, "fence", 1, holders_fence(holders));
+	put_holders(&json, holders);
+	put_queue(&json, &holders->waiting);
+	put_servers(&json, holders);
+	end(&json);
 }
 
 void json_listed(struct buffer *text, const struct listed *listed)
 {
+	struct json json = begin(text);
 	const struct busy *who = &listed->first.who;
 
-	buffer_print(text, "{\"key\":");
-	output_json(text, listed->key.data, listed->key.length);
-	buffer_print(text, ",");
-	print_text(text, "kind", kind_name(listed->kind, !who->known));
-	buffer_print(text, ",");
-	print_number(text, "permits", listed->permits, 1);
-	buffer_print(text, ",\"holders\":%" PRId64 ",", listed->holders);
-	print_holder(text, who);
-	buffer_print(text, ",");
-	print_number(text, "held_ms", who->held, 0);
-	buffer_print(text, ",");
-	print_number(text, "left_ms", who->left, 0);
-	buffer_print(text, "}\n");
+	put_key(&json, listed->key);
+	put_text(&json, "kind", name_kind(listed->kind, !who->has_description));
+	put_from(&json, "permits", 1, listed->permits);
+	put_from(&json, "holders", 1,
+		 listed->kind == KIND_NONE ? 0 : listed->holders);
+	put_who(&json, who);
+	put_times(&json, who);
+	end(&json);
 }
 
-static void print_warnings(struct buffer *text, const struct buffer *warnings,
-			   uint32_t accepted)
+/* --- doctor --------------------------------------------------------------- */
+
+static void put_warnings(struct json *json, const struct buffer *warnings,
+			 uint32_t accepted)
 {
-	const char *warning, *name, *before = "";
+	const char *warning, *name;
 	size_t at = 0;
 
-	buffer_print(text, "\"warnings\":[");
-	while ((warning = checkup_next(warnings, &at, accepted, &name))) {
-		buffer_print(text, "%s", before);
-		output_json(text, warning, strlen(warning));
-		before = ",";
-	}
-	buffer_print(text, "]");
+	enter(json, "warnings", '[');
+	while ((warning = warning_next(warnings, &at, accepted, &name)))
+		put_text(json, NULL, warning);
+	leave(json, ']');
 }
 
-static void print_checkup(struct buffer *text, const char *server,
-			  const struct checkup *at, uint32_t accepted)
+/* -1: it is not known */
+static void put_answer(struct json *json, const char *name, int64_t answer)
 {
-	static const char truth[][6] = {"null", "false", "true"};
-	const struct {
-		const char *name, *value;
-	} texts[] = {
-		{"server", server},         {"error", at->error.text},
-		{"version", at->version},   {"maxmemory_policy", at->policy},
-		{"appendfsync", at->fsync},
-	};
-
-	for (size_t n = 0; n < sizeof(texts) / sizeof(texts[0]); n++) {
-		buffer_print(text, n == 0 ? "{" : ",");
-		print_text(text, texts[n].name, or_null(texts[n].value));
-	}
-	buffer_print(text, ",\"appendonly\":%s,\"snapshots\":%s,",
-		     truth[at->appends + 1], truth[at->saves + 1]);
-	print_number(text, "uptime_ms", at->uptime, 0);
-	buffer_print(text, ",");
-	print_number(text, "round_trip_ms", at->trip, 0);
-	buffer_print(text, ",");
-	print_number(text, "clock_ms", at->ahead,
-		     at->trip < 0 ? INT64_MAX : -INT64_MAX);
-	buffer_print(text, ",");
-	print_warnings(text, &at->warnings, accepted);
-	buffer_print(text, "}");
+	if (answer < 0)
+		put_null(json, name);
+	else
+		put_bool(json, name, answer > 0);
 }
 
-static void print_origins(struct buffer *text, const struct settings *settings)
+static void put_facts(struct json *json, const struct server *server,
+		      const struct server_facts *at, uint32_t accepted)
 {
-	const char *before = "\"settings\":{";
+	enter(json, NULL, '{');
+	put_text(json, "server", server->url.name);
+	put_place(json, server);
+	put_known(json, "error", at->error.text);
+	put_text(json, "software",
+		 at->version[0] != '\0' ? at->software : NULL);
+	put_known(json, "version", at->version);
+	put_known(json, "maxmemory_policy", at->policy);
+	put_known(json, "appendfsync", at->fsync);
+	put_answer(json, "appendonly", at->appends);
+	put_answer(json, "snapshots", at->saves);
+	put_from(json, "uptime_ms", 0, at->uptime);
+	put_from(json, "replicas", 0, at->replicas);
+	put_from(json, "round_trip_ms", 0, at->trip);
+	if (at->trip >= 0)
+		put_number(json, "clock_ms", at->ahead);
+	else
+		put_null(json, "clock_ms");
+	put_warnings(json, &at->warnings, accepted);
+	leave(json, '}');
+}
 
+static void put_origins(struct json *json, const struct settings *settings)
+{
+	enter(json, "settings", '{');
 	for (size_t i = 0; i < option_count; i++) {
 		struct buffer origin = {0};
 
 		if (!options_has_origin(settings, &options[i]))
 			continue;
 		options_tell_origin(&origin, settings, &options[i]);
-		buffer_print(text, "%s", before);
-		print_text(text, options[i].name, origin.data);
+		put_text(json, options[i].name, origin.data);
 		buffer_release(&origin);
-		before = ",";
 	}
-	buffer_print(text, "%s}", *before == ',' ? "" : before);
+	leave(json, '}');
 }
 
 void json_doctor(struct buffer *text, const struct doctor *doctor,
 		 const struct settings *settings)
 {
-	const struct quorum *quorum = doctor->lock.quorum;
+	struct json json = begin(text);
+	const struct quorum *quorum = doctor->lock.ballot.quorum;
 
-	buffer_print(text, "{\"servers\":[");
-	for (size_t i = 0; i < quorum->count; i++) {
-		buffer_print(text, i > 0 ? "," : "");
-		print_checkup(text, quorum->servers[i].url.name, &doctor->at[i],
-			      settings->accepted);
-	}
-	buffer_print(text,
-		     "],\"would_grant\":%zu,\"needed\":%zu,\"quorum\":%s,",
-		     doctor_count(doctor), quorum_size(quorum),
-		     doctor->well ? "true" : "false");
-	print_warnings(text, &doctor->warnings, settings->accepted);
-	buffer_print(text, ",");
-	print_origins(text, settings);
-	buffer_print(text, "}\n");
+	enter(&json, "servers", '[');
+	for (size_t i = 0; i < quorum->count; i++)
+		put_facts(&json, &quorum->servers[i], &doctor->at[i],
+			  settings->accepted);
+	leave(&json, ']');
+	put_number(&json, "would_grant", (int64_t)doctor_count(doctor));
+	put_number(&json, "needed", (int64_t)quorum_size(quorum));
+	put_bool(&json, "quorum", doctor->well);
+	put_warnings(&json, &doctor->warnings, settings->accepted);
+	put_origins(&json, settings);
+	end(&json);
 }
 
-void json_ending(struct buffer *text, const struct lock *lock,
+/* --- acquire and run ------------------------------------------------------ */
+
+static void put_token(struct json *json, const struct session *session)
+{
+	struct buffer token = {0};
+
+	cmd_print_token(&token, session);
+	put_text(json, "token", token.data);
+	buffer_release(&token);
+}
+
+/* Of several locks: {KEY: FENCE}. */
+static void put_fences(struct json *json, const struct session *session,
+		       bool granted)
+{
+	if (session->count == 1)
+		return;
+	if (!granted) {
+		put_null(json, "fences");
+		return;
+	}
+	enter(json, "fences", '{');
+	for (size_t i = 0; i < session->count; i++) {
+		const struct lock *lock = session->locks[i];
+
+		put_name(json, NULL);
+		output_json(json->text, lock->names.key.data,
+			    lock->names.key.length);
+		buffer_print(json->text, ":%" PRId64, lock->grant.fence);
+	}
+	leave(json, '}');
+}
+
+void json_grant(struct buffer *text, const struct session *session)
+{
+	const struct lock *lock = &session->lock;
+	struct json json = begin(text);
+
+	put_key(&json, lock->names.key);
+	put_token(&json, session);
+	put_number(&json, "fence", lock->grant.fence);
+	put_fences(&json, session, true);
+	put_number(&json, "ttl_ms", lock->wish.ttl);
+	put_number(&json, "valid_ms", deadline_left(cmd_valid_until(session)));
+	end(&json);
+}
+
+void json_ending(struct buffer *text, const struct session *session,
 		 const struct ending *ending)
 {
-	buffer_print(text, "{\"outcome\":\"%s\",", ending->outcome);
-	print_number(text, "child_exit", ending->exit, 0);
-	buffer_print(text, ",");
-	print_number(text, "child_signal", ending->signal, 1);
-	buffer_print(text,
-		     ",\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64
-		     ",\"renewals\":%u,\"key\":",
-		     ending->waited, ending->held, ending->renewals);
-	output_json(text, lock->key.data, lock->key.length);
-	buffer_print(text, ",");
-	print_text(text, "token", ending->granted ? lock->token : NULL);
-	buffer_print(text, ",");
-	print_number(text, "fence", ending->granted ? lock->fence : -1, 0);
-	buffer_print(text, "}\n");
+	const struct lock *lock = &session->lock;
+	struct json json = begin(text);
+
+	put_text(&json, "outcome", ending->outcome);
+	put_from(&json, "child_exit", 0, ending->exit);
+	put_from(&json, "child_signal", 1, ending->signal);
+	put_number(&json, "waited_ms", ending->waited);
+	put_number(&json, "held_ms", ending->held);
+	put_number(&json, "renewals", ending->renewals);
+	put_key(&json, lock->names.key);
+	if (ending->granted)
+		put_token(&json, session);
+	else
+		put_null(&json, "token");
+	put_from(&json, "fence", 0, ending->granted ? lock->grant.fence : -1);
+	put_fences(&json, session, ending->granted);
+	end(&json);
 }

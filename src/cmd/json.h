@@ -1,19 +1,24 @@
 /*
- * What `status`, `list`, `doctor` and `run --status-fd` tell programs: one JSON
- * object a line. Texts that others wrote are made valid; what is not known is
- * null.
+ * What `status`, `list`, `doctor`, `acquire` and `run --status-fd` tell programs:
+ * one JSON object a line. Texts that others wrote are made valid. What is not known
+ * is null.
  */
 #ifndef CMD_JSON_H
 #define CMD_JSON_H
 
-#include "settings/config.h"
+#include "cmd/session.h"
+#include "settings/settings.h"
 #include "show/doctor.h"
 #include "show/batch.h"
 
-/* state: what the view comes to. */
-void json_view(struct buffer *text, const struct view *view, const char *state);
+/* state: "held", "free" ... */
+void json_holders(struct buffer *text, const struct holders *holders,
+		  const char *state);
 
 void json_listed(struct buffer *text, const struct listed *listed);
+
+/* A lock that was taken; or several, with all fences. */
+void json_grant(struct buffer *text, const struct session *session);
 
 /* How a run went. */
 struct ending {
@@ -25,7 +30,7 @@ struct ending {
 	bool granted; /* so token and fence are the lock's */
 };
 
-void json_ending(struct buffer *text, const struct lock *lock,
+void json_ending(struct buffer *text, const struct session *session,
 		 const struct ending *ending);
 
 void json_doctor(struct buffer *text, const struct doctor *doctor,

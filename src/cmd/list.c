@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/print.h"
 #include "cmd/session.h"
 #include "cmd/json.h"
 #include "settings/command.h"
+#include "base/output.h"
 #include "base/alloc.h"
 #include "show/scan.h"
 
@@ -14,7 +16,7 @@
 
 /* A lock, and its line. */
 struct found {
-	char *text; /* owned: KEY, and the line behind it */
+	char *text; /* owned: KEY, and then the line */
 	size_t key_length, length;
 };
 
@@ -23,7 +25,7 @@ struct printer {
 	struct found *found; /* owned */
 	size_t count, room;
 	int64_t next;  /* when the next progress is shown */
-	bool progress; /* one is shown */
+	bool progress; /* whether one is shown */
 };
 
 static void erase_progress(struct printer *printer)
@@ -35,23 +37,34 @@ static void erase_progress(struct printer *printer)
 
 /* --- collecting ----------------------------------------------------------- */
 
+static void print_who(struct buffer *line, const struct listed *listed)
+{
+	if (listed->kind == KIND_NONE) {
+		buffer_print(line,
+			     "unknown, used by a newer redlock (protocol "
+			     "%" PRId64 ")",
+			     listed->first.who.holder.protocol);
+		return;
+	}
+	if (listed->kind == KIND_PERMITS)
+		buffer_print(line, "%" PRId64 " of %" PRId64 " permits, ",
+			     listed->holders, listed->permits);
+	else if (listed->first.who.has_description)
+		buffer_print(line, "%s, ", holders_kind_name(listed->kind));
+	record_print_busy(line, &listed->first.who);
+	if (listed->holders > 1)
+		buffer_print(line, ", and %" PRId64 " more",
+			     listed->holders - 1);
+}
+
 static void print_line(struct buffer *text, const struct listed *listed)
 {
 	struct buffer line = {0};
 
 	buffer_append(&line, listed->key.data, listed->key.length);
 	buffer_print(&line, ": ");
-	if (listed->kind == KIND_PERMITS)
-		buffer_print(&line, "%" PRId64 " of %" PRId64 " permits, ",
-			     listed->holders, listed->permits);
-	else if (listed->first.who.known)
-		buffer_print(&line, "%s, ", view_kind_name(listed->kind));
-	record_print_busy(&line, &listed->first.who);
-	if (listed->holders > 1)
-		buffer_print(&line, ", and %" PRId64 " more",
-			     listed->holders - 1);
-	cmd_add_line(text, &line, STDOUT_FILENO);
-	buffer_append(text, "\n", 1);
+	print_who(&line, listed);
+	cmd_add_line(text, &line, STDOUT_FILENO, "\n");
 	buffer_release(&line);
 }
 
@@ -64,8 +77,8 @@ static bool on_found(void *context, const struct listed *listed)
 	if (printer->count == printer->room) {
 		printer->room = printer->room > 0 ? 2 * printer->room : 64;
 		printer->found =
-			heap_grow(printer->found,
-				  printer->room * sizeof(*printer->found));
+			xrealloc(printer->found,
+				 printer->room * sizeof(*printer->found));
 	}
 	buffer_append(&text, listed->key.data, listed->key.length);
 	if (printer->settings->format == FORMAT_JSON) {
@@ -78,7 +91,7 @@ static bool on_found(void *context, const struct listed *listed)
 		buffer_release(&line);
 	}
 	found = &printer->found[printer->count++];
-	*found = (struct found){heap_grow(text.data, text.length + 1),
+	*found = (struct found){xrealloc(text.data, text.length + 1),
 				listed->key.length, text.length};
 	return true;
 }
@@ -160,7 +173,7 @@ int cmd_list(struct settings *settings)
 		return status;
 	if (shows_progress(settings))
 		lister.progress = on_progress;
-	if (lock_list(&quorum, settings->key, &lister, &error) < 0)
+	if (scan_locks(&quorum, settings->key, &lister, &error) < 0)
 		status = error.code;
 	printed = print_found(&printer);
 	if (status != 0)

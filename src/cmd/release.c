@@ -1,20 +1,21 @@
 #include "cmd/session.h"
 #include "settings/command.h"
+#include "run/keeper.h"
 
 int cmd_release(struct settings *settings)
 {
 	struct session session;
-	struct error error;
-	enum lock_result result;
 	int status = cmd_open(&session, settings);
 
 	if (status != 0)
 		return status;
-	result = lock_release(&session.lock, 0,
-			      deadline_in(settings->server_timeout), &error);
-	if (result == LOCK_OK)
-		log_step("%s: released", settings->key);
-	status = cmd_report(&session, result, &error);
+	if (keeper_dismiss(session.locks, session.count))
+		log_step("%s: the keeper has ended", settings->key);
+	cmd_each(&session, cmd_release_one);
+	for (size_t i = 0; i < session.count; i++)
+		if (session_at(&session, i)->answer.result == LOCK_OK)
+			log_step("%s: released", settings_key(settings, i));
+	status = cmd_report(&session);
 	cmd_close(&session);
 	return status;
 }

@@ -1,181 +1,286 @@
 #include "cmd/session.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/duration.h"
+#include "base/alloc.h"
+#include "base/threads.h"
+#include "base/tokens.h"
 #include "run/ancestry.h"
+#include "net/local.h"
+#include "net/tls_load.h"
 #include "server/drain.h"
+#include "show/inspect.h"
 #include "base/signals.h"
 
-#define COLUMNS 80 /* if the terminal does not say */
-#define INDENT 4   /* of the lines that a long line goes on in */
+#define LOCAL_START 10000 /* ms for a redis-server to come up */
 
-/* What kind of lock it is to be, and who above us may hold it already. */
+static enum kind kind_of(const struct settings *settings)
+{
+	return settings->shared             ? KIND_SHARED
+	       : settings->reentrant        ? KIND_REENTRANT
+	       : settings->permits != UNSET ? KIND_PERMITS
+					    : KIND_EXCLUSIVE;
+}
+
+/* The kind of lock, and the run above us that may hold it already. */
 static void describe_wish(struct session *session)
 {
 	const struct settings *settings = session->settings;
 	struct lock *lock = &session->lock;
 
-	lock->kind = settings->kind;
+	lock->wish.kind = kind_of(settings);
 	if (settings->permits != UNSET)
-		lock->permits = session->quorum.permits = settings->permits;
-	if (held_find(getenv("REDLOCK_HELD"), settings->key, session->ancestor,
-		      sizeof(session->ancestor)) &&
-	    token_is_plain(session->ancestor))
-		lock->ancestor = lock->owner = session->ancestor;
+		lock->wish.permits = session->quorum.permits =
+			settings->permits;
+	if (ancestry_find(getenv("REDLOCK_HELD"), lock->names.key.data,
+			  session->ancestor, sizeof(session->ancestor)) &&
+	    bounds_allow_token(session->ancestor))
+		lock->wish.ancestor = lock->wish.owner = session->ancestor;
 	if (settings->owner != NULL)
-		lock->owner = settings->owner;
+		lock->wish.owner = settings->owner;
+}
+
+static void make_quorum(struct quorum *quorum, const struct settings *settings,
+			struct url *urls, size_t count)
+{
+	quorum_init(quorum, urls, count, settings->server_timeout,
+		    settings->quarantine > 0);
+	if (settings->replicas > 0)
+		quorum_want_replicas(quorum, settings->replicas);
+}
+
+/* The same servers, on connections of its own. */
+static void copy_quorum(struct quorum *quorum, const struct settings *settings,
+			const struct quorum *from)
+{
+	struct url urls[SERVERS_MAX];
+
+	for (size_t i = 0; i < from->count; i++)
+		urls[i] = url_copy(&from->servers[i].url);
+	make_quorum(quorum, settings, urls, from->count);
+}
+
+/* Hands the servers of the settings over to the quorum. A `local:` server is
+ * started if it is not running. */
+static int open_quorum(struct quorum *quorum, struct settings *settings,
+		       struct error *error)
+{
+	const struct tls_settings tls = {
+		.cacert = settings->tls.cacert,
+		.crl = settings->tls.crl,
+		.cert = settings->tls.cert,
+		.key_file = settings->tls.key_file,
+		.sni = settings->tls.sni,
+		.insecure = settings->tls.insecure,
+	};
+
+	if (settings_have_tls(settings) && tls_load(&tls, error) < 0)
+		return -1;
+	for (size_t i = 0; i < settings->server_count; i++)
+		if (settings->servers[i].kind == URL_LOCAL &&
+		    local_resolve(&settings->servers[i],
+				  deadline_in(LOCAL_START), error) < 0)
+			return -1;
+	make_quorum(quorum, settings, settings->servers,
+		    settings->server_count);
+	settings->server_count = 0;
+	return 0;
 }
 
 int cmd_open_quorum(struct quorum *quorum, struct settings *settings)
 {
 	struct error error;
 
-	if (config_quorum(settings, quorum, &error) == 0)
+	if (open_quorum(quorum, settings, &error) == 0)
 		return 0;
 	log_error("%s", error.text);
 	return error.code;
+}
+
+/* For key i, once there is a quorum. */
+static void open_lock(struct session *session, size_t i)
+{
+	const struct settings *settings = session->settings;
+	const char *key = settings_key(settings, i);
+	char token[TOKEN_LONGEST + 1];
+
+	lock_init(&session->lock, &session->quorum, key, settings->ttl,
+		  settings->quarantine);
+	if (settings->token != NULL &&
+	    tokens_pick(settings->token, settings_key_count(settings),
+			settings_key_place(settings, key), token))
+		lock_adopt(&session->lock, token);
+	describe_wish(session);
+}
+
+__attribute__((noinline)) static void open_others(struct session *session)
+{
+	session->others = xcalloc(session->count - 1, sizeof(*session->others));
+	for (size_t i = 1; i < session->count; i++) {
+		struct session *other = session_at(session, i);
+
+		other->settings = session->settings;
+		copy_quorum(&other->quorum, session->settings,
+			    &session->quorum);
+		open_lock(other, i);
+		session->locks[i] = &other->lock;
+	}
 }
 
 int cmd_open(struct session *session, struct settings *settings)
 {
 	int status;
 
-	*session = (struct session){.settings = settings};
+	*session = (struct session){
+		.settings = settings,
+		.signals = -1,
+		.interrupt = -1,
+		.count = settings_key_count(settings),
+	};
 	status = cmd_open_quorum(&session->quorum, settings);
 	if (status != 0)
 		return status;
-	lock_init(&session->lock, &session->quorum, settings->key,
-		  settings->ttl, settings->quarantine);
-	if (settings->token != NULL)
-		lock_adopt(&session->lock, settings->token);
-	describe_wish(session);
+	open_lock(session, 0);
+	session->locks[0] = &session->lock;
+	if (session->count > 1)
+		open_others(session);
 	return 0;
 }
 
 void cmd_close(struct session *session)
 {
-	linger(&session->quorum);
-	lock_release_memory(&session->lock);
-	quorum_release(&session->quorum);
-}
+	for (size_t i = 0; i < session->count; i++) {
+		struct session *each = session_at(session, i);
 
-void cmd_add_line(struct buffer *text, const struct buffer *line, int fd)
-{
-	struct buffer visible = {0};
-
-	output_visible(&visible, line->data, line->length, output_utf8());
-	output_wrap(text, visible.data, visible.length,
-		    output_columns(fd, COLUMNS), INDENT);
-	buffer_release(&visible);
-}
-
-static int complain_of_output(void)
-{
-	log_error("standard output: %s", strerror(errno));
-	return EXIT_SYSTEM;
-}
-
-int cmd_print(const char *text, size_t length)
-{
-	if (output_write(STDOUT_FILENO, text, length) == 0)
-		return 0;
-	return complain_of_output();
-}
-
-int cmd_show(const char *text, size_t length)
-{
-	if (output_write(STDOUT_FILENO, text, length) == 0)
-		return 0;
-	if (errno == EPIPE)
-		signals_end_by_pipe();
-	return complain_of_output();
+		drain_connections(&each->quorum);
+		lock_release_memory(&each->lock);
+		quorum_release(&each->quorum);
+	}
+	free(session->others);
 }
 
 int cmd_heed_signals(struct session *session)
 {
-	session->quorum.interrupt = signals_open();
-	if (session->quorum.interrupt >= 0)
+	session->signals = session->interrupt = signals_open();
+	if (session->signals >= 0)
 		return 0;
 	log_error("%s: no descriptor for signals: %s", session->settings->key,
 		  strerror(errno));
 	return EXIT_SYSTEM;
 }
 
-int cmd_report(const struct session *session, enum lock_result result,
-	       const struct error *error)
+void cmd_each(struct session *session, void (*act)(void *session, size_t i))
 {
-	if (result == LOCK_OK)
+	threads_each(session->count, act, session);
+}
+
+void cmd_release_one(void *session, size_t i)
+{
+	struct session *each = session_at(session, i);
+	struct answer *answer = &each->answer;
+
+	answer->result =
+		lock_release(&each->lock, 0, deadline_in(each->quorum.timeout),
+			     &answer->error);
+}
+
+void cmd_give_back(struct session *session)
+{
+	cmd_each(session, cmd_release_one);
+	for (size_t i = 0; i < session->count; i++) {
+		const struct session *each = session_at(session, i);
+
+		if (each->answer.result != LOCK_OK)
+			cmd_complain(&each->lock, &each->answer.error);
+	}
+}
+
+int64_t cmd_held_since(const struct session *session)
+{
+	int64_t since = 0;
+
+	for (size_t i = 0; i < session->count; i++)
+		if (session->locks[i]->grant.acquired > since)
+			since = session->locks[i]->grant.acquired;
+	return since;
+}
+
+struct deadline cmd_valid_until(const struct session *session)
+{
+	struct deadline until = deadline_never();
+
+	for (size_t i = 0; i < session->count; i++)
+		until = deadline_earlier(until, session->locks[i]->grant.valid);
+	return until;
+}
+
+void cmd_print_token(struct buffer *text, const struct session *session)
+{
+	const char *tokens[LOCKS_MOST];
+
+	for (size_t i = 0; i < session->count; i++)
+		tokens[settings_key_place(session->settings,
+					  session->locks[i]->names.key.data)] =
+			session->locks[i]->grant.token;
+	tokens_join(text, tokens, session->count);
+}
+
+/* Whether KEY is other data on most servers. Releases and extensions only say that
+ * it is not ours. */
+static bool is_no_lock(struct session *session, struct error *error)
+{
+	struct quorum *quorum = &session->quorum;
+	struct holders holders;
+	struct error ignored;
+	bool result;
+
+	holders_init(&holders, quorum, session->lock.names.key.data);
+	inspect_lock(&holders, &ignored);
+	result = holders_servers(&holders, STANDING_MISUSED) >=
+		 quorum_size(quorum);
+	if (result)
+		error_set(error, EXIT_MISUSED, "KEY is not a lock: it is a %s",
+			  holders.type[holders_speaker(&holders)]);
+	holders_release(&holders);
+	return result;
+}
+
+static int report(struct session *session)
+{
+	bool held = ballot_count(&session->lock.ballot, VOTE_HELD) > 0;
+	struct answer *answer = &session->answer;
+
+	if (answer->result == LOCK_OK)
 		return EXIT_DONE;
-	if (result == LOCK_NOT_HELD) {
+	if (answer->result == LOCK_NOT_HELD &&
+	    !(held && is_no_lock(session, &answer->error))) {
 		log_error("%s: not held by this token: %s",
-			  session->settings->key, error->text);
+			  session->lock.names.key.data, answer->error.text);
 		return EXIT_NOT_HELD;
 	}
-	cmd_complain(session, error);
-	return error->code;
+	cmd_complain(&session->lock, &answer->error);
+	return answer->error.code;
 }
 
-void cmd_complain(const struct session *session, const struct error *error)
+int cmd_report(struct session *session)
 {
-	log_error("%s: %s", session->settings->key, error->text);
-}
+	int worst = EXIT_DONE;
 
-static void complain_busy(const struct session *session,
-			  const struct busy *busy)
-{
-	struct buffer text = {0};
+	for (size_t i = 0; i < session->count; i++) {
+		int status = report(session_at(session, i));
 
-	/* 0 asks for silence: it is how cron lines say "elsewhere is fine" */
-	if (session->settings->conflict_code == 0)
-		return;
-	record_print_busy(&text, busy);
-	log_error("%s: %s", session->settings->key, text.data);
-	buffer_release(&text);
-}
-
-/* Waiting would be for ourselves. */
-static void complain_nested(const struct session *session)
-{
-	static const char *const remedy[] = {
-		[KIND_EXCLUSIVE] = ": use -r in both to enter it again",
-		[KIND_SHARED] = ": use -r in both to enter it again",
-		[KIND_PERMITS] = ": use -r in both to enter it again",
-		[KIND_REENTRANT] = ": use -r there, too",
-		[KIND_NONE] = "",
-	};
-
-	log_error("%s: held by a run above this one, which waits for us%s",
-		  session->settings->key, remedy[session->settings->kind]);
-}
-
-static const char *outcome_of(int code)
-{
-	switch (code) {
-	case EXIT_UNREACHED:
-		return "unreachable";
-	case EXIT_REFUSED:
-		return "refused";
-	case EXIT_MISUSED:
-		return "misused";
-	default:
-		return "error";
+		if (status > worst)
+			worst = status;
 	}
+	return worst;
 }
 
-static void give_back(struct session *session)
+void cmd_complain(const struct lock *lock, const struct error *error)
 {
-	struct error error;
-
-	session->quorum.interrupt = -1;
-	if (lock_release(&session->lock, 0,
-			 deadline_in(session->quorum.timeout),
-			 &error) != LOCK_OK)
-		cmd_complain(session, &error);
+	log_error("%s: %s", lock->names.key.data, error->text);
 }
 
 void cmd_hide_logins(const struct session *session, char *label)
@@ -184,74 +289,11 @@ void cmd_hide_logins(const struct session *session, char *label)
 
 	url_hide_logins(label);
 	url_hide_password(label, getenv("REDLOCK_PASSWORD"));
-	for (size_t i = 0; i < quorum->count; i++)
-		url_hide_password(label, quorum->servers[i].url.password);
-}
+	url_hide_password(label, getenv("REDLOCK_SENTINEL_PASSWORD"));
+	for (size_t i = 0; i < quorum->count; i++) {
+		const struct url *url = &quorum->servers[i].url;
 
-struct taken cmd_take(struct session *session, pid_t pid, const char *label)
-{
-	const struct settings *settings = session->settings;
-	/* should nothing below say how it went, it has not gone well */
-	struct taken taken = {.status = EXIT_BUG, .outcome = "error"};
-	int64_t start = clock_ms();
-	struct busy busy;
-	struct error error;
-	char text[DURATION_TEXT];
-
-	record_describe(&session->lock.description, pid,
-			settings->label != NULL ? settings->label : label,
-			settings->ttl, session->lock.room > 0);
-	switch (waiter_acquire(&session->lock, &settings->patience, &busy,
-			       &error)) {
-	case LOCK_OK:
-		taken.held = true;
-		if (settings->kind == KIND_NONE)
-			log_step("%s: free", settings->key);
-		else
-			log_step("%s: granted, fence %" PRId64 ", %s left",
-				 settings->key, session->lock.fence,
-				 duration_format(
-					 text,
-					 deadline_left(session->lock.valid)));
-		break;
-	case LOCK_INTERRUPTED:
-		break;
-	case LOCK_BUSY:
-		taken.status = settings->conflict_code;
-		taken.outcome = "busy";
-		if (busy.nested)
-			complain_nested(session);
-		else
-			complain_busy(session, &busy);
-		break;
-	default:
-		taken.status = error.code;
-		taken.outcome = outcome_of(error.code);
-		cmd_complain(session, &error);
+		url_hide_password(label, url->password);
+		url_hide_password(label, url->seed_password);
 	}
-	taken.waited = clock_ms() - start;
-	taken.signal = signals_next();
-	if (taken.signal == 0)
-		return taken;
-	/* it came in time: nothing is started, nothing left behind */
-	taken.outcome = "interrupted";
-	if (taken.held && settings->kind != KIND_NONE)
-		give_back(session);
-	taken.held = false;
-	return taken;
-}
-
-void cmd_print_failure(const struct settings *settings, int status)
-{
-	struct buffer text = {0};
-
-	if (settings->format != FORMAT_SHELL)
-		return;
-	if (status == 0)
-		buffer_print(&text, "exit 0\n");
-	else
-		buffer_print(&text, "(exit %d)\n", status);
-	/* if nobody reads it, there is no eval */
-	(void)output_write(STDOUT_FILENO, text.data, text.length);
-	buffer_release(&text);
 }

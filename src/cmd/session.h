@@ -1,69 +1,80 @@
 /*
- * What the commands share: from settings to a lock, and the lines that say why
- * there is none.
+ * cmd/: a file for each command: options in, library calls, result out. These and
+ * redlock.c print and exit, and only redlock.c comes in.
+ *
+ * This one is what commands share: the way from settings to a lock, and the lines that
+ * say why there is none.
  */
-#ifndef CMD_H
-#define CMD_H
+#ifndef CMD_SESSION_H
+#define CMD_SESSION_H
 
-#include "settings/config.h"
+#include "base/log.h"
+#include "settings/settings.h"
 #include "lock/lock.h"
+
+/* How it went with one of several locks. */
+struct answer {
+	enum lock_result result;
+	struct busy busy;
+	struct error error;
+};
 
 struct session {
 	struct settings *settings;
 	struct quorum quorum;
 	struct lock lock;
+	int signals;   /* readable once one has come; -1: they end us */
+	int interrupt; /* ends the wait for the lock if it is readable; or -1 */
 	char ancestor[TOKEN_LONGEST + 1]; /* who is above us on KEY, or "" */
+	struct answer answer;
+	/* of --also: each has connections of its own, as in a cluster each KEY has a
+	 * server of its own, and as threads share none */
+	struct session *others;         /* owned */
+	size_t count;                   /* of keys, with KEY itself */
+	struct lock *locks[LOCKS_MOST]; /* KEY's is the first */
 };
 
-/* How taking a lock went. */
-struct taken {
-	bool held;
-	int status;          /* to exit with, where it is not held */
-	int signal;          /* that ended the waiting, to die of; else 0 */
-	const char *outcome; /* "busy", "unreachable" ...; for programs */
-	int64_t waited;      /* ms */
-};
+/* The session of the i-th key. */
+static inline struct session *session_at(struct session *session, size_t i)
+{
+	return i == 0 ? session : &session->others[i - 1];
+}
 
-/* Each: 0, or an exit status; the error is printed. */
+/* Each: 0, or an exit status after an error that was printed. */
 int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 
-/* Appends a line for people that will be written to fd. Its bytes are made visible.
- * If fd is a terminal, the line is broken at blanks to the terminal's width. Text
- * that the buffer holds already is kept as it is. */
-void cmd_add_line(struct buffer *text, const struct buffer *line, int fd);
-
-/* To the standard output. */
-int cmd_print(const char *text, size_t length);
-
-/* As that, if nothing was changed: SIGPIPE ends us at once when nobody reads. */
-int cmd_show(const char *text, size_t length);
-
-/* From now on what the session waits for ends with a signal. */
+/* From now on a signal ends whatever the session waits for. */
 int cmd_heed_signals(struct session *session);
 
-/* Makes the logins of URLs in a label, and the passwords of this session, the
- * environment's among them, unreadable: others see it. */
+/* Makes logins in URLs, and the passwords of this session and of the environment,
+ * unreadable in a label, which others see. */
 void cmd_hide_logins(const struct session *session, char *label);
 
-/*
- * Waits for the lock as the settings say; signals must be heeded.
- * pid, label: for those who find KEY held. Prints why there is no lock.
- */
-struct taken cmd_take(struct session *session, pid_t pid, const char *label);
+/* Does this with each lock, all at once: act fills session_at(session, i)->answer. */
+void cmd_each(struct session *session, void (*act)(void *session, size_t i));
 
-/* How a release or an extension went: prints what went wrong; the exit
- * status. */
-int cmd_report(const struct session *session, enum lock_result result,
-	       const struct error *error);
+/* For cmd_each. */
+void cmd_release_one(void *session, size_t i);
+
+/* Gives all back, and tells what could not be reached. */
+void cmd_give_back(struct session *session);
+
+/* When the last of the locks was granted: from then on all are held. */
+int64_t cmd_held_since(const struct session *session);
+
+/* When the first of them ends. */
+struct deadline cmd_valid_until(const struct session *session);
+
+/* The token that `release` takes for all of them (tokens.h). */
+void cmd_print_token(struct buffer *text, const struct session *session);
+
+/* After a release or an extension of each: prints what went wrong; the exit status,
+ * the worst one. */
+int cmd_report(struct session *session);
 
 /* Prints "KEY: text" of the error. */
-void cmd_complain(const struct session *session, const struct error *error);
-
-/* After a failure of what prints text for eval: text that makes eval fail, too.
- * With status 0 (-E 0) it ends the shell, as a script is not to go on without
- * the lock. */
-void cmd_print_failure(const struct settings *settings, int status);
+void cmd_complain(const struct lock *lock, const struct error *error);
 
 #endif

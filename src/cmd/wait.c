@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cmd/session.h"
+#include "cmd/take.h"
 #include "settings/command.h"
 #include "base/signals.h"
 
@@ -12,10 +13,10 @@ int cmd_wait(struct settings *settings)
 	struct taken taken;
 	int status;
 
-	settings->kind = KIND_NONE;
 	status = cmd_open(&session, settings);
 	if (status != 0)
 		return status;
+	session.lock.wish.kind = KIND_NONE;
 	status = cmd_heed_signals(&session);
 	if (status != 0)
 		return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/last_place.h"
+#include "base/lease.h"
 #include "base/log.h"
 
 #define MOMENT 200 /* ms, at most, for names that nobody has compared of late */
@@ -12,56 +13,64 @@ static const char one[] = "one", distinct[] = "distinct";
 
 /* --- what is remembered --------------------------------------------------- */
 
-static void remember(const struct lock *lock, const char *found)
+static void remember(const struct quorum *quorum, const char *found)
 {
-	struct hint hint;
+	struct last_place last;
 
-	quorum_open_hint(lock->quorum, "names", &hint);
-	hint_write_word(&hint, found);
+	quorum_last_place(quorum, "names", &last);
+	last_place_write_word(&last, found);
 }
 
 /* --- what is found -------------------------------------------------------- */
 
-static void explain(const struct lock *lock, size_t i, size_t other,
+static void explain(const struct quorum *quorum, size_t i, size_t other,
 		    struct error *error)
 {
-	const struct server *servers = lock->quorum->servers;
+	const struct server *servers = quorum->servers;
 
 	error_set(error, EXIT_CONFIG,
-		  "%s and %s are one server: name each only once",
+		  "%s and %s are the same server: name it only once",
 		  servers[i < other ? i : other].url.name,
 		  servers[i < other ? other : i].url.name);
 }
 
-bool alias_is_one(struct lock *lock, size_t i)
+bool alias_is_one(struct ballot *ballot, size_t i)
 {
-	struct server *server = &lock->quorum->servers[i];
-	size_t other = quorum_find_alias(lock->quorum, i);
+	struct server *server = &ballot->quorum->servers[i];
+	size_t other = quorum_find_alias(ballot->quorum, i);
 
 	if (other == i)
 		return false;
-	explain(lock, i, other, &lock->alias_error);
-	if (!lock->alias)
-		remember(lock, one);
-	lock->alias = true;
-	lock->vote[i] = VOTE_FAILED;
-	strlcpy(server->why, lock->alias_error.text, sizeof(server->why));
-	server->cause = CAUSE_ALIAS;
+	explain(ballot->quorum, i, other, &ballot->alias_error);
+	if (!ballot->alias)
+		remember(ballot->quorum, one);
+	ballot->alias = true;
+	ballot->vote[i] = VOTE_FAILED;
+	refusal_set(&server->conn.refusal, CAUSE_ALIAS,
+		    ballot->alias_error.text);
 	return true;
+}
+
+bool alias_read(struct ballot *ballot, size_t i, const struct reply *reply,
+		int64_t least, int64_t *answer)
+{
+	if (reply != NULL && reply->failure == NULL && alias_is_one(ballot, i))
+		return false;
+	return ballot_read(ballot, i, reply, least, answer);
 }
 
 void alias_warn(struct lock *lock, size_t i)
 {
-	size_t other = quorum_find_alias(lock->quorum, i);
+	size_t other = quorum_find_alias(lock->ballot.quorum, i);
 	struct error error;
 
-	if (other == i || lock->alias_told)
+	if (other == i || lock->alias_reported)
 		return;
-	lock->alias_told = true;
-	remember(lock, one);
-	explain(lock, i, other, &error);
-	log_notice("%.*s: %s", (int)lock->key.length, lock->key.data,
-		   error.text);
+	lock->alias_reported = true;
+	remember(lock->ballot.quorum, one);
+	explain(lock->ballot.quorum, i, other, &error);
+	log_notice("%.*s: %s", (int)lock->names.key.length,
+		   lock->names.key.data, error.text);
 }
 
 /* --- hearing the others --------------------------------------------------- */
@@ -71,7 +80,7 @@ static bool all_have_said(void *context)
 	const struct quorum *quorum = context;
 
 	for (size_t i = 0; i < quorum->count; i++)
-		if (!quorum->servers[i].identity.known &&
+		if (!quorum->servers[i].conn.identity.known &&
 		    !server_is_down(&quorum->servers[i]))
 			return false;
 	return true;
@@ -85,38 +94,39 @@ static void on_reply(void *context, size_t i, const struct reply *reply)
 }
 
 /* Most of the lease stays for whoever takes the lock. */
-static enum gathered hear(struct lock *lock, struct deadline until)
+static enum gathered hear(struct lock *lock, struct wait wait)
 {
-	struct judge judge = {lock->quorum, on_reply, all_have_said};
-	char found[HINT_WORD] = "";
+	struct reply_handler handler = {lock->ballot.quorum, on_reply,
+					all_have_said};
+	char found[LAST_PLACE_WORD] = "";
 	enum gathered gathered;
-	struct hint hint;
+	struct last_place last;
 
-	quorum_open_hint(lock->quorum, "names", &hint);
-	if (hint.path[0] == '\0' ||
-	    (hint_read_word(&hint, found) == 0 && strcmp(found, distinct) == 0))
+	quorum_last_place(lock->ballot.quorum, "names", &last);
+	if (last.path[0] == '\0' || (last_place_read_word(&last, found) == 0 &&
+				     strcmp(found, distinct) == 0))
 		return GATHER_CERTAIN;
 	if (strcmp(found, one) != 0)
-		until = deadline_earlier(until, deadline_in(MOMENT));
-	until = deadline_earlier(until, deadline_in(lock->ttl / 8));
-	gathered = quorum_idle(lock->quorum, until, &judge);
+		wait = wait_earlier(wait, deadline_in(MOMENT));
+	wait = wait_earlier(wait, deadline_in(lease_for_names(lock->wish.ttl)));
+	gathered = quorum_idle(lock->ballot.quorum, wait, &handler);
 	if (strcmp(found, one) != 0 || gathered == GATHER_CERTAIN)
-		hint_write_word(&hint, distinct);
+		last_place_write_word(&last, distinct);
 	return gathered;
 }
 
-enum lock_result alias_check(struct lock *lock, struct deadline until,
+enum lock_result alias_check(struct lock *lock, struct wait wait,
 			     struct error *error)
 {
-	size_t count = lock->quorum->count;
+	size_t count = lock->ballot.quorum->count;
 
-	if (count > 1 && !all_have_said(lock->quorum) &&
-	    hear(lock, until) == GATHER_INTERRUPTED)
+	if (count > 1 && !all_have_said(lock->ballot.quorum) &&
+	    hear(lock, wait) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
 	for (size_t i = 0; i < count; i++) {
-		if (!alias_is_one(lock, i))
+		if (!alias_is_one(&lock->ballot, i))
 			continue;
-		*error = lock->alias_error;
+		*error = lock->ballot.alias_error;
 		return LOCK_ERROR;
 	}
 	return LOCK_OK;

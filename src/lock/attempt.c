@@ -3,28 +3,34 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lock/alias.h"
+#include "base/lease.h"
 #include "base/log.h"
+#include "lock/alias.h"
+#include "lock/explain.h"
+#include "lock/rights.h"
 #include "lock/script.h"
 #include "lock/trust.h"
+
+#define MOMENT 25 /* ms that servers may be slower than the quorum */
 
 void attempt_begin(struct lock *lock)
 {
 	memset(lock->barred, 0, sizeof(lock->barred));
 	lock->silence.read = false;
-	trust_begin_attempt(lock);
-	token_make(lock->token);
-	if (lock->kind != KIND_REENTRANT)
+	trust_begin_attempt(&lock->ballot);
+	token_make(lock->grant.token);
+	if (lock->wish.kind != KIND_REENTRANT)
 		return;
-	if (lock->owner != NULL)
-		strlcpy(lock->token, lock->owner, sizeof(lock->token));
-	lock->hold[0] = '+';
-	token_make(lock->hold + lock->by_hand);
+	if (lock->wish.owner != NULL)
+		strlcpy(lock->grant.token, lock->wish.owner,
+			sizeof(lock->grant.token));
+	lock->grant.hold[0] = '+';
+	token_make(lock->grant.hold + lock->wish.untracked);
 }
 
 /* --- reading a vote ----------------------------------------------------- */
 
-/* Such that sums and multiples of it stay numbers. */
+/* So that sums and multiples of it stay in range. */
 static int64_t bounded(int64_t number)
 {
 	return number < FENCE_LARGEST ? number : FENCE_LARGEST;
@@ -35,7 +41,7 @@ static int64_t not_less(int64_t number, int64_t least)
 	return number > least ? number : least;
 }
 
-/* What stands there, or what is safe to assume. */
+/* Value n of the reply, or what is safe to assume. */
 static int64_t number_at(const struct reply *reply, size_t n)
 {
 	return n < reply->count && reply->value[n].text == NULL
@@ -43,45 +49,17 @@ static int64_t number_at(const struct reply *reply, size_t n)
 		       : 0;
 }
 
-/* One who only waits, or whose kind the server refuses, has forgotten nothing. */
+/* If we only wait, or the server refuses our kind, nobody has forgotten -P. */
 static enum misfit misfit_of(const struct lock *lock, const struct busy *seen)
 {
-	if (seen->left == -2 || !seen->known)
+	if (seen->left == -2 || !seen->has_description)
 		return MISFIT_NONE;
 	if (seen->permits > 0)
-		return lock->kind == KIND_EXCLUSIVE ||
-				       lock->kind == KIND_REENTRANT
+		return lock->wish.kind == KIND_EXCLUSIVE ||
+				       lock->wish.kind == KIND_REENTRANT
 			       ? MISFIT_OURS
 			       : MISFIT_NONE;
-	return lock->kind == KIND_PERMITS ? MISFIT_THEIRS : MISFIT_NONE;
-}
-
-/* Keeps what the most telling refusal says: one with a description, and of
- * those the one with the longest lease. */
-static void note_busy(struct busy *busy, const struct lock *lock,
-		      const struct reply *reply)
-{
-	const struct value *said = reply->value;
-	struct busy seen = {
-		.left = bounded(said[1].number),
-		.held = bounded(said[2].number),
-		.known = said[3].length > 0,
-		.place = bounded(said[4].number),
-		.nested = busy->nested || said[5].number == 1,
-		.holders = bounded(not_less(number_at(reply, 9), 0)),
-		.permits = bounded(not_less(number_at(reply, 10), 0)),
-		.told = true,
-		.at = clock_ms(),
-	};
-
-	seen.misfit = misfit_of(lock, &seen);
-	busy->nested = seen.nested;
-	if (busy->told &&
-	    (busy->known > seen.known ||
-	     (busy->known == seen.known && busy->left >= seen.left)))
-		return;
-	record_parse(&seen.holder, said[3].text, said[3].length);
-	*busy = seen;
+	return lock->wish.kind == KIND_PERMITS ? MISFIT_THEIRS : MISFIT_NONE;
 }
 
 static bool is_refusal(const struct reply *reply)
@@ -97,17 +75,18 @@ static bool is_refusal(const struct reply *reply)
 
 void attempt_count(struct lock *lock, size_t i, int64_t fence)
 {
+	struct ballot *ballot = &lock->ballot;
 	char text[TRUST_TEXT];
 	bool counts;
 
-	lock->fences[i] = fence;
-	lock->vote[i] = VOTE_YES;
-	trust_weigh(lock);
-	counts = lock->vote[i] == VOTE_YES;
+	ballot->fence[i] = fence;
+	ballot->vote[i] = VOTE_YES;
+	trust_weigh(ballot);
+	counts = ballot->vote[i] == VOTE_YES;
 	log_step("%s: granted, fence %" PRId64 "%s%s",
-		 lock->quorum->servers[i].url.name, fence,
+		 ballot->quorum->servers[i].url.name, fence,
 		 counts ? "" : ", but ",
-		 counts ? "" : trust_explain(lock, i, text));
+		 counts ? "" : trust_explain(ballot, i, text));
 }
 
 static const char *text_at(const struct reply *reply, size_t n)
@@ -117,45 +96,72 @@ static const char *text_at(const struct reply *reply, size_t n)
 		       : "";
 }
 
-void attempt_read(struct hearing *hearing, size_t i, const struct reply *reply,
-		  int64_t *place)
+static void read_refusal(const struct lock *lock, const struct reply *reply,
+			 struct busy *seen)
 {
-	struct lock *lock = hearing->lock;
-	int64_t answer = 0, least = lock->kind == KIND_NONE ? 0 : 1;
+	const struct value *said = reply->value;
 
-	if (!ballot_read(lock, i, reply, 0, &answer))
+	*seen = (struct busy){
+		.left = bounded(said[1].number),
+		.held = bounded(said[2].number),
+		.has_description = said[3].length > 0,
+		.place = bounded(said[4].number),
+		.nested = said[5].number == 1,
+		.holders = bounded(not_less(number_at(reply, 9), 0)),
+		.permits = bounded(not_less(number_at(reply, 10), 0)),
+		.is_hash = strcmp(text_at(reply, 11), "hash") == 0,
+		.has_reply = true,
+		.at = clock_ms(),
+	};
+	record_parse(&seen->holder, said[3].text, said[3].length);
+	seen->misfit = misfit_of(lock, seen);
+}
+
+static bool is_grant(const struct lock *lock, const struct reply *reply)
+{
+	const struct value *fence = &reply->value[1];
+	int64_t least = lock->wish.kind == KIND_NONE ? 0 : 1;
+
+	return reply->count >= 2 && fence->text == NULL &&
+	       fence->number >= least && fence->number <= FENCE_LARGEST;
+}
+
+void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
+		  struct busy *seen)
+{
+	struct ballot *ballot = &lock->ballot;
+	bool begins = lock->wish.kind != KIND_NONE;
+	int64_t answer = 0;
+
+	if (!alias_read(ballot, i, reply, 0, &answer))
 		return;
-	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
-	    reply->value[1].number >= least &&
-	    reply->value[1].number <= FENCE_LARGEST) {
-		trust_hear(lock, i, number_at(reply, 2), text_at(reply, 3));
+	if (answer == 1 && is_grant(lock, reply)) {
+		trust_hear(ballot, i, begins, number_at(reply, 2),
+			   text_at(reply, 3));
 		attempt_count(lock, i, reply->value[1].number);
 	} else if (answer == 0 && is_refusal(reply)) {
-		lock->vote[i] = VOTE_HELD;
+		ballot->vote[i] = VOTE_HELD;
 		log_step("%s: held by another",
-			 lock->quorum->servers[i].url.name);
-		*place = bounded(reply->value[4].number);
-		note_busy(hearing->busy, lock, reply);
-		trust_hear(lock, i, number_at(reply, 7), text_at(reply, 6));
-		trust_hear_holder(lock, i, text_at(reply, 6),
+			 ballot->quorum->servers[i].url.name);
+		read_refusal(lock, reply, seen);
+		trust_hear(ballot, i, begins, number_at(reply, 7),
+			   text_at(reply, 6));
+		trust_hear_holder(ballot, i, text_at(reply, 6),
 				  reply->value[2].number,
 				  reply->value[1].number, number_at(reply, 8));
-		trust_weigh(lock);
-		strlcpy(hearing->mark[i], reply->value[6].text,
-			sizeof(hearing->mark[i]));
+		trust_weigh(ballot);
 	} else {
-		ballot_reject(lock, i);
+		ballot_reject(ballot, i);
 	}
 }
 
-enum lock_result attempt_judge(const struct hearing *hearing,
-			       struct error *error)
+enum lock_result attempt_conclude(const struct lock *lock, struct error *error)
 {
-	const struct lock *lock = hearing->lock;
+	const struct ballot *ballot = &lock->ballot;
 
-	if (!lock->alias && ballot_said_no(hearing))
+	if (!ballot->alias && ballot_said_no(ballot))
 		return LOCK_BUSY;
-	ballot_explain_failure(lock, error);
+	explain_failure(ballot, error);
 	return LOCK_ERROR;
 }
 
@@ -163,33 +169,36 @@ enum lock_result attempt_judge(const struct hearing *hearing,
 
 static void on_raise(void *context, size_t i, const struct reply *reply)
 {
-	struct hearing *hearing = context;
+	struct lock *lock = context;
 	int64_t answer = 0;
 
-	if (ballot_read(hearing->lock, i, reply, 0, &answer))
-		hearing->lock->vote[i] = answer == 1 ? VOTE_YES : VOTE_GONE;
+	if (alias_read(&lock->ballot, i, reply, 0, &answer))
+		lock->ballot.vote[i] = answer == 1 ? VOTE_YES : VOTE_GONE;
 }
 
 /*
- * Every server that may be below the quorum's fence is told it: a voter, whose
- * answer is waited for; one without a vote, as it must know the fence once it
- * has one; one that has not answered the acquire, behind which this goes.
+ * Every server that may be below the quorum's fence is told the fence: a voter,
+ * whose answer is waited for; a server without a vote, as it must know the fence
+ * when it gets one; a server that has not answered the acquire, as it reads this
+ * after the acquire.
  */
 static void ask_raise(struct lock *lock)
 {
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		switch (lock->vote[i]) {
+	struct ballot *ballot = &lock->ballot;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		switch (ballot->vote[i]) {
 		case VOTE_YES:
-			if (lock->fences[i] >= lock->fence)
+			if (ballot->fence[i] >= lock->grant.fence)
 				break;
-			lock->vote[i] = VOTE_PENDING;
-			script_raise(lock, i);
+			ballot->vote[i] = VOTE_PENDING;
+			script_raise(lock, i, true);
 			break;
 		case VOTE_QUARANTINED:
 		case VOTE_PENDING:
-			script_raise(lock, i);
-			quorum_forget(lock->quorum, i);
-			lock->vote[i] = VOTE_FAILED;
+			script_raise(lock, i, false);
+			quorum_forget(ballot->quorum, i);
+			ballot->vote[i] = VOTE_FAILED;
 			break;
 		default:
 			break;
@@ -197,35 +206,40 @@ static void ask_raise(struct lock *lock)
 	}
 }
 
-enum lock_result attempt_raise(struct hearing *hearing, struct deadline until,
+enum lock_result attempt_raise(struct lock *lock, struct wait wait,
 			       struct error *error)
 {
-	struct judge judge = {hearing, on_raise, ballot_decided};
-	struct lock *lock = hearing->lock;
+	struct ballot *ballot = &lock->ballot;
+	struct reply_handler handler = {lock, on_raise, lock_is_decided};
 
-	lock->fence = lock->seen = 0;
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (lock->vote[i] == VOTE_YES && lock->fences[i] > lock->fence)
-			lock->fence = lock->fences[i];
-	quorum_round(lock->quorum);
+	lock->grant.fence = lock->grant.seen = 0;
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] == VOTE_YES &&
+		    ballot->fence[i] > lock->grant.fence)
+			lock->grant.fence = ballot->fence[i];
+	quorum_round(ballot->quorum);
 	ask_raise(lock);
-	if (quorum_gather(lock->quorum, until, &judge) == GATHER_INTERRUPTED)
+	if (quorum_gather(ballot->quorum, wait, &handler) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
-	return ballot_has_quorum(lock) ? alias_check(lock, until, error)
-				       : attempt_judge(hearing, error);
+	return ballot_has_quorum(ballot) ? alias_check(lock, wait, error)
+					 : attempt_conclude(lock, error);
 }
 
-enum lock_result attempt_confirm(struct lock *lock, struct error *error)
+enum lock_result attempt_confirm(struct lock *lock, int interrupt,
+				 struct error *error)
 {
 	enum lock_result result;
 
 	log_step("confirmed by a round, as little of the lease is left");
-	result = lock_extend(lock, deadline_in(lock->quorum->timeout), error);
-	lock->renew = deadline_at(lock->started + lock->ttl / 3);
+	result = lock_extend(
+		lock,
+		(struct wait){deadline_in(lock->ballot.quorum->timeout),
+			      interrupt},
+		error);
 	if (result != LOCK_NOT_HELD)
 		return result;
 	error->code = EXIT_UNREACHED; /* nothing has run that could lose it */
-	error->passing = true;
+	error->transient = true;
 	return LOCK_ERROR;
 }
 
@@ -238,38 +252,210 @@ static void on_taken_back(void *context, size_t i, const struct reply *reply)
 	(void)reply;
 }
 
+struct taking_back {
+	const struct quorum *quorum;
+	bool awaited[SERVERS_MAX]; /* whose answer counts */
+};
+
 static bool is_taken_back(void *context)
 {
-	const struct hearing *hearing = context;
-	const struct quorum *quorum = hearing->lock->quorum;
+	const struct taking_back *taking = context;
 
-	for (size_t i = 0; i < quorum->count; i++)
-		if (hearing->awaited[i] && quorum_is_waiting(quorum, i))
+	for (size_t i = 0; i < taking->quorum->count; i++)
+		if (taking->awaited[i] && quorum_is_waiting(taking->quorum, i))
 			return false;
 	return true;
 }
 
-void attempt_take_back(struct hearing *hearing, bool keeps_place)
+void attempt_take_back(struct lock *lock, bool keeps_place)
 {
-	struct judge judge = {hearing, on_taken_back, is_taken_back};
-	struct lock *lock = hearing->lock;
-	struct quorum *quorum = lock->quorum;
-	int interrupt = quorum->interrupt;
+	const struct ballot *ballot = &lock->ballot;
+	struct quorum *quorum = ballot->quorum;
+	struct taking_back taking = {.quorum = quorum};
+	struct reply_handler handler = {&taking, on_taken_back, is_taken_back};
 
 	for (size_t i = 0; i < quorum->count; i++)
-		hearing->awaited[i] =
-			lock->fences[i] > 0 || quorum_has_broken(quorum, i) ||
-			(keeps_place && lock->vote[i] == VOTE_HELD);
+		taking.awaited[i] =
+			ballot->fence[i] > 0 || quorum_has_broken(quorum, i) ||
+			ballot_is_unacknowledged(ballot, i) ||
+			(keeps_place && ballot->vote[i] == VOTE_HELD);
 	quorum_round(quorum);
 	for (size_t i = 0; i < quorum->count; i++) {
-		if (lock->vote[i] == VOTE_HELD && !keeps_place)
+		if (ballot->vote[i] == VOTE_HELD && !keeps_place)
 			continue;
-		if (hearing->awaited[i] || server_is_up(&quorum->servers[i]))
+		if (taking.awaited[i] || server_is_up(&quorum->servers[i]))
 			script_release(lock, i, 0);
 		else
 			server_withdraw(&quorum->servers[i]);
 	}
-	quorum->interrupt = -1;
-	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
-	quorum->interrupt = interrupt;
+	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
+		      &handler);
+}
+
+/* --- one attempt -------------------------------------------------------- */
+
+/* Keeps the refusal that says most: one with a description, and among those the
+ * one with the longest lease. */
+static void note_busy(struct busy *busy, struct busy *seen)
+{
+	seen->nested |= busy->nested;
+	busy->nested = seen->nested;
+	if (!busy->has_reply || busy->has_description < seen->has_description ||
+	    (busy->has_description == seen->has_description &&
+	     busy->left < seen->left))
+		*busy = *seen;
+}
+
+static void on_acquire(void *context, size_t i, const struct reply *reply)
+{
+	struct lock *lock = context;
+	struct ballot *ballot = &lock->ballot;
+	struct busy seen = {0};
+
+	attempt_read(lock, i, reply, &seen);
+	if (ballot->vote[i] != VOTE_HELD)
+		return;
+	note_busy(ballot->busy, &seen);
+	strlcpy(ballot->token_prefix[i], reply->value[6].text,
+		sizeof(ballot->token_prefix[i]));
+}
+
+/* Whether the missing answers need not be heard before the votes count
+ * (trust.h), or no quorum is possible. */
+static bool is_heard(void *context)
+{
+	const struct ballot *ballot = &((struct lock *)context)->ballot;
+
+	return ballot_is_complete(ballot) || !ballot_has_quorum(ballot) ||
+	       trust_is_firm(ballot);
+}
+
+/* Until when to wait for the others: as long again as the quorum took, or for
+ * all of the round if it needs them all. */
+static struct deadline end_of_hearing(const struct lock *lock,
+				      struct deadline until)
+{
+	int64_t took = clock_ms() - lock->ballot.quorum->asked_at;
+
+	return trust_needs_all(&lock->ballot)
+		       ? until
+		       : deadline_earlier(until, deadline_in(took + MOMENT));
+}
+
+/* Until when to wait for those that are slower than that, or silent. If most of
+ * the lease has passed by then, it is confirmed. */
+static struct deadline end_of_silence(struct lock *lock, struct deadline until)
+{
+	struct ballot *ballot = &lock->ballot;
+	struct deadline end = deadline_at(0);
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		struct deadline its =
+			silence_end(&lock->silence, ballot->quorum, i,
+				    ballot->quorum->asked_at);
+
+		if (quorum_is_waiting(ballot->quorum, i) && its.at > end.at)
+			end = its;
+	}
+	until = deadline_earlier(
+		until, deadline_at(ballot->quorum->asked_at +
+				   lease_for_slow_servers(lock->wish.ttl)));
+	return deadline_earlier(until, end);
+}
+
+/* What the others say, if the votes alone cannot be relied on. */
+static enum gathered hear_others(struct lock *lock, struct wait wait)
+{
+	struct ballot *ballot = &lock->ballot;
+	struct reply_handler handler = {lock, on_acquire, is_heard};
+	struct quorum *quorum = ballot->quorum;
+	enum gathered gathered = quorum_gather(
+		quorum, wait_earlier(wait, end_of_hearing(lock, wait.until)),
+		&handler);
+	struct deadline end;
+
+	if (gathered != GATHER_OVER || trust_needs_all(ballot))
+		return gathered;
+	end = end_of_silence(lock, wait.until);
+	if (deadline_passed(end))
+		return gathered;
+	gathered = quorum_gather(quorum, wait_earlier(wait, end), &handler);
+	for (size_t i = 0; gathered == GATHER_OVER && i < quorum->count; i++)
+		if (quorum_is_waiting(quorum, i) &&
+		    deadline_passed(silence_end(&lock->silence, ballot->quorum,
+						i, quorum->asked_at)))
+			silence_note(&lock->silence, quorum, i);
+	return gathered;
+}
+
+/* The votes, and then the others, if they may matter. */
+static enum gathered hear(struct lock *lock, struct wait wait)
+{
+	struct reply_handler votes = {lock, on_acquire, lock_is_decided};
+	enum gathered gathered;
+
+	do {
+		gathered = quorum_gather(lock->ballot.quorum, wait, &votes);
+		if (gathered != GATHER_CERTAIN || is_heard(lock))
+			break;
+		gathered = hear_others(lock, wait);
+	} while (gathered == GATHER_CERTAIN && !lock_is_decided(lock));
+	return gathered;
+}
+
+static enum lock_result take(struct lock *lock, struct wait wait,
+			     struct busy *busy, struct error *error)
+{
+	struct ballot *ballot = &lock->ballot;
+	int64_t started = clock_ms();
+	enum lock_result result;
+
+	ballot_open(ballot, busy);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		ballot->fence[i] = 0;
+		script_acquire(lock, i);
+	}
+	lock_use_the_time(lock);
+	if (hear(lock, wait) == GATHER_INTERRUPTED)
+		return LOCK_INTERRUPTED;
+	if (!ballot_has_quorum(ballot) || ballot->alias)
+		return attempt_conclude(lock, error);
+	if (lock->wish.kind == KIND_NONE)
+		return LOCK_OK;
+	result = attempt_raise(lock, wait, error);
+	if (result != LOCK_OK)
+		return result;
+	lock->grant.started = started;
+	lock->grant.acquired = clock_ms();
+	lock->grant.lease = lock->wish.ttl;
+	lock->grant.valid = lock_validity(lock, started);
+	lock->grant.renew =
+		deadline_at(started + lease_renewal(lock->wish.ttl));
+	if (deadline_passed(lock->grant.valid)) {
+		error_set(error, EXIT_UNREACHED,
+			  "the servers granted it too late: "
+			  "the lease (-t) was over when the answers came");
+		error->transient = true;
+		return LOCK_ERROR;
+	}
+	return deadline_left(lock->grant.valid) > lock->wish.validity_needed
+		       ? LOCK_OK
+		       : attempt_confirm(lock, wait.interrupt, error);
+}
+
+enum lock_result lock_acquire(struct lock *lock, struct wait wait,
+			      struct busy *busy, struct error *error)
+{
+	enum lock_result result;
+
+	*busy = (struct busy){.held = -1, .place = -1};
+	attempt_begin(lock);
+	result = take(lock, wait, busy, error);
+	if (result == LOCK_OK)
+		return result;
+	busy->split = ballot_is_split(&lock->ballot);
+	if (result == LOCK_ERROR)
+		rights_explain(lock, wait.interrupt, error);
+	attempt_take_back(lock, false);
+	return result;
 }

@@ -1,82 +1,113 @@
 /*
- * Counting the votes of a round, and saying why they are not enough.
+ * The votes of one round, and what servers have said of KEY during a wait.
+ *
+ *	ballot_init(&ballot, &quorum, ttl, quarantine);
+ *	ballot_open(&ballot, busy);              no vote is in
+ *	ballot_read(&ballot, i, reply, ...);     each answer
+ *	ballot_has_quorum(&ballot);
+ *
+ * Whoever reads an answer sets the server's vote. trust.h decides which grants
+ * are votes, alias.h finds two names of one server, and explain.h says why
+ * there is no quorum. To look at locks, no more than a ballot is needed.
  */
-#ifndef BALLOT_H
-#define BALLOT_H
+#ifndef LOCK_BALLOT_H
+#define LOCK_BALLOT_H
 
-#include "lock/lock.h"
+#include "lock/record.h"
+#include "lock/token.h"
+#include "server/quorum.h"
 
-/* What a round learns beside the votes: the context of a struct judge. */
-struct hearing {
-	struct lock *lock;
-	struct busy *busy;         /* acquire: who has KEY; else NULL */
-	bool awaited[SERVERS_MAX]; /* taking back: whose answer counts */
-	char mark[SERVERS_MAX][HOLDER_MARK]; /* acquire: the holder's */
+enum vote {
+	VOTE_PENDING,     /* not asked, or no answer (yet) */
+	VOTE_FAILED,      /* servers[i].conn.refusal.text */
+	VOTE_YES,         /* granted, kept, released; answered */
+	VOTE_HELD,        /* held by someone else */
+	VOTE_GONE,        /* held by nobody */
+	VOTE_QUARANTINED, /* granted, but it may have forgotten (trust.h) */
 };
 
-/* The most servers that refuse in the name of one and the same holder; marks
- * are the servers', of those that have refused. */
-size_t ballot_same_holder(const struct lock *lock,
-			  const char (*marks)[HOLDER_MARK]);
+/* What a server has reported of KEY during this wait (trust.h); times in ms by
+ * our clock. */
+struct report {
+	bool is_new; /* of this attempt */
+	bool is_held;
+	int64_t asked;        /* when its last answer was asked for */
+	int64_t began;        /* when its record began, at the latest */
+	int64_t since, until; /* is_held: its holder's time, at the longest */
+	char last[TOKEN_PREFIX_SIZE];   /* the last holder that it knows of */
+	char holder[TOKEN_PREFIX_SIZE]; /* named by its last refusal */
+};
 
-/* A new round: no vote is in. */
-void ballot_open(struct lock *lock);
+struct ballot {
+	struct quorum *quorum;
 
-size_t ballot_count(const struct lock *lock, enum vote vote);
-bool ballot_has_quorum(const struct lock *lock);
+	/* a round */
+	int64_t clock; /* ms since 1970, one for all servers */
+	enum vote vote[SERVERS_MAX];
+	int64_t fence[SERVERS_MAX];
+	char token_prefix[SERVERS_MAX][TOKEN_PREFIX_SIZE]; /* of the holder that
+							    * a refusal names */
+	struct busy *busy; /* an attempt: who has KEY; NULL in other rounds */
+	bool renewed;      /* it was a good renewal */
 
-/* Whether enough servers have said that there is no lock to be had (acquire) or
- * that it is not held (else). */
-bool ballot_said_no(const struct hearing *hearing);
+	/* a wait */
+	int64_t ttl;        /* ms, of our own lease */
+	int64_t quarantine; /* ms; 0 for none */
+	int64_t learned;    /* ms: the longest lease that was reported */
+	struct report report[SERVERS_MAX];
+
+	bool alias; /* two URLs turned out to be one server (alias.h) */
+	struct error alias_error;
+};
+
+void ballot_init(struct ballot *ballot, struct quorum *quorum, int64_t ttl,
+		 int64_t quarantine);
+
+/* A new round. busy: of an attempt to take the lock, else NULL. */
+void ballot_open(struct ballot *ballot, struct busy *busy);
+
+/* --- counting ------------------------------------------------------------- */
+
+size_t ballot_count(const struct ballot *ballot, enum vote vote);
+bool ballot_has_quorum(const struct ballot *ballot);
+
+/* Whether enough servers have said that there is no lock to be had (in an
+ * attempt), or that it is not held (in other rounds). */
+bool ballot_said_no(const struct ballot *ballot);
 
 /* Whether some granted it, some did not, and nobody is seen on a quorum: others
  * try at the same time, and perhaps none of us will have it. */
-bool ballot_is_split(const struct hearing *hearing);
+bool ballot_is_split(const struct ballot *ballot);
 
-/* Whether what is still out can change nothing; for a struct judge, of a struct
- * hearing. */
-bool ballot_decided(void *hearing);
+/* The largest number of servers that refuse in the name of one holder. */
+size_t ballot_same_holder(const struct ballot *ballot);
 
-/* Whether nothing is out any more; for a struct judge, of a struct hearing. */
-bool ballot_is_complete(void *hearing);
+/* Whether the missing answers can change nothing. */
+bool ballot_is_decided(const struct ballot *ballot);
 
-/* Whether the missing answers need not be heard before the votes count
- * (trust.h), or no quorum is possible; for a struct judge, with a struct
- * hearing. */
-bool ballot_is_heard(void *hearing);
+/* Whether no answer is missing. */
+bool ballot_is_complete(const struct ballot *ballot);
 
-/*
- * The first number of a script's answer, from least to 1. False where there is
- * none: the server's vote is VOTE_FAILED then and its why is set; also where
- * it turns out to be one that has been heard already (lock->alias).
- */
-bool ballot_read(struct lock *lock, size_t server, const struct reply *reply,
-		 int64_t least, int64_t *answer);
+/* The server refused for a reason that will not pass. */
+bool ballot_failed_for_good(const struct ballot *ballot, size_t server);
 
-/* The same for a lock that is held: two names of one server do not matter there
- * (alias.h). */
-bool ballot_read_held(struct lock *lock, size_t server,
-		      const struct reply *reply, int64_t least,
-		      int64_t *answer);
+/* The server granted or kept it, but too few of its replicas have that. */
+bool ballot_is_unacknowledged(const struct ballot *ballot, size_t server);
 
-/* An answer of the wrong shape, behind the number. */
-void ballot_reject(struct lock *lock, size_t server);
+/* So many servers have failed for good that no quorum is left. */
+bool ballot_is_hopeless(const struct ballot *ballot);
+
+/* --- reading -------------------------------------------------------------- */
 
 /*
- * "no quorum: 2 of 3 servers gave no vote, 2 votes are needed: URL: why; ...".
- * The code is that of what a server refused for good where the servers that
- * are left could not make a quorum; else the error may pass.
+ * The first number of a script's answer, from least to 1. False if there is
+ * none: then the server's vote is VOTE_FAILED, and its why is set. Two names of
+ * one server do not matter here: alias_read asks for them.
  */
-void ballot_explain_failure(const struct lock *lock, struct error *error);
+bool ballot_read(struct ballot *ballot, size_t server,
+		 const struct reply *reply, int64_t least, int64_t *answer);
 
-/* Appends why one of them gave no vote, and what to do about it. */
-void ballot_explain_server(const struct lock *lock, size_t server,
-			   struct error *error);
-
-/* So many servers are lost to us that no quorum is left, for good. */
-bool ballot_is_hopeless(const struct lock *lock);
-
-/* Where KEY has gone. */
-void ballot_explain_loss(const struct lock *lock, struct error *error);
+/* The rest of the answer has the wrong shape. */
+void ballot_reject(struct ballot *ballot, size_t server);
 
 #endif

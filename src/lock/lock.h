@@ -1,130 +1,121 @@
 /*
- * The lock protocol (redlock-protocol(7)): a lock on M servers.
+ * The room lock/ is the lock protocol (redlock-protocol(7)), and nothing else:
+ * one lock on M servers, its Lua scripts (lua/), and how votes are counted.
+ * run/, wait/, show/ and cmd/ may use it. Enter here. To look at locks without
+ * taking one, a ballot (ballot.h) is enough.
  *
- * Why two holders cannot believe in one key, as long as clocks run at nearly
+ * Why two holders cannot believe in one KEY, as long as clocks run at nearly
  * one rate:
- *  - A vote is one script's answer, KEY set for a token that is never used for
- *    a second attempt. Two majorities share a server, and that server has one
- *    owner at a time.
- *  - validity is counted from before the first byte is sent, less the drift:
- *    it ends before any voter's lease can. A late answer only shortens it.
- *  - A vote does not count if the login failed (the command then ran as the
- *    default user), or if the server may have forgotten leases, all of them or
- *    KEY's (trust.h). Even if two names are one server (alias.h), two
- *    majorities of names share a name, and so a server.
- *  - A request that is answered twice, or sent twice, is idempotent for its
- *    token. A reply that is late belongs to its own round (quorum.h).
- *  - A release or extension compares and acts inside one script. No extension,
- *    and no repeated grant to the same token, makes a lease shorter: everyone
- *    who has the token may extend it, and the holder's validity still stands.
- *  - Nothing but lock_acquire ever makes a lock. lock_extend puts the key back
- *    on servers that have lost it only in a round in which a quorum has kept
- *    it, and does not count those in that round.
+ *  - A vote is the answer of one script, which set KEY for a token that is
+ *    never used for a second attempt. Two majorities share a server, and that
+ *    server has one owner at a time.
+ *  - Validity is counted from before the first byte is sent, less the drift
+ *    (lease.h). So it ends before the lease of any voter can end. A late answer
+ *    only shortens it.
+ *  - A vote does not count if the login failed, as the command then ran as the
+ *    default user. Nor does it count if the server may have forgotten leases,
+ *    all of them or KEY's (trust.h). Even if two names are one server
+ *    (alias.h), two majorities of names share a name, and so a server.
+ *  - A request may be sent twice or answered twice: it is idempotent for its
+ *    token. A late reply belongs to its own round (quorum.h).
+ *  - A release or an extension compares and acts inside one script. No
+ *    extension, and no repeated grant to the same token, makes a lease shorter.
+ *    Anybody who has the token may extend the lease, and the holder's validity
+ *    still stands.
+ *  - Only lock_acquire makes a lock. lock_extend puts KEY back on servers that
+ *    have lost it, but only in a round in which a quorum has kept it. Those
+ *    servers do not count in that round.
  *
- * Why fences rise: the fence is the largest of the votes, and the lock is
- * taken only once a quorum has it stored; any later quorum shares a server
- * with that one and counts on from there. A server is raised only while our
- * token owns KEY there. A larger one that a single server stores by then is of
- * an attempt that has failed: it is put back to servers that have lost the
- * lock, but is not the holder's fence, as no quorum knows it.
+ * Why fences rise: the fence is the largest of the votes, and the lock is taken
+ * only after a quorum has stored it. Any later quorum shares a server with that
+ * one and counts on from there. A server's fence is raised only while our token
+ * owns KEY there. If a single server stores a larger fence by then, that fence
+ * belongs to an attempt that has failed. It is put back to servers that have
+ * lost the lock, but it is not the holder's fence, as no quorum knows it.
  *
- * Not a lock: it is released on every server, those that did not answer too,
- * behind the acquire on the same connection.
+ * Why a lock outlives a failover, if quorum.replicas are asked for, and one of those
+ * that have acknowledged it becomes the master: whatever is believed has been
+ * acknowledged. That is true of a grant, of the fence that a quorum has stored, and of
+ * each renewal. If only grants were, a replica could be behind by many renewals; it
+ * would let the lock end under its holder. So a renewal that too few replicas
+ * acknowledge is a failed one, and the validity stays as it was: counted from the start
+ * of the last round that was acknowledged. What --min-hold keeps is acknowledged, too.
+ * A release is not: KEY may be held again after a failover, until its lease ends. What
+ * is put back on a server that has lost it counts only after a later extension. In the
+ * protocol as it is searched by the model, a server is its master and its replicas
+ * together: a vote that is not acknowledged is an answer that was lost, of a request
+ * that was executed.
+ *
+ * An attempt that got no lock is released on every server, even on those that
+ * did not answer: the release follows the acquire on the same connection.
  */
-#ifndef LOCK_H
-#define LOCK_H
+#ifndef LOCK_LOCK_H
+#define LOCK_LOCK_H
 
-#include "server/quorum.h"
-#include "lock/record.h"
-#include "lock/token.h"
+#include "base/bounds.h"
+#include "lock/ballot.h"
+#include "lock/names.h"
+#include "lock/silence.h"
 
 enum kind {
 	KIND_EXCLUSIVE, /* one holder */
-	KIND_REENTRANT, /* one owner, that may hold it more than once */
+	KIND_REENTRANT, /* one owner, which may hold it more than once */
 	KIND_SHARED,    /* any number */
-	KIND_PERMITS,   /* up to lock->permits */
+	KIND_PERMITS,   /* up to wish.permits */
 	KIND_NONE,      /* takes nothing, but waits for its turn */
 };
 
-#define PERMITS_MOST 100000
-#define KEY_LONGEST 4096                 /* bytes */
-#define FENCE_LARGEST (INT64_C(1) << 53) /* Lua counts in doubles */
-
-enum vote {
-	VOTE_PENDING,     /* not asked, or no answer (yet) */
-	VOTE_FAILED,      /* servers[i].why */
-	VOTE_YES,         /* granted, kept, released */
-	VOTE_HELD,        /* another's */
-	VOTE_GONE,        /* nobody's */
-	VOTE_QUARANTINED, /* granted, but it may have forgotten (trust.h) */
+/* What is wanted. Set it before the first attempt. */
+struct wish {
+	enum kind kind;
+	int64_t permits;   /* KIND_PERMITS */
+	int64_t ttl;       /* ms */
+	int64_t afterlife; /* ms that the record outlives the lock */
+	/* ms of validity that the taker needs to begin with; 0: nobody renews
+	 * the lock */
+	int64_t validity_needed;
+	struct buffer description; /* owned: the record's text */
+	const char *owner;    /* KIND_REENTRANT: the token to use, or NULL */
+	const char *ancestor; /* who is above us and may hold KEY, or NULL */
+	bool untracked;       /* whoever releases it will know only the token */
+	pid_t keeper; /* an extend says that this process renews it; or 0 */
+	/* an extend is for the record's ttl, or for ttl if it has none */
+	bool as_taken;
 };
 
-/* Of a holder: the beginning of its token; "*" for several, "" for none. */
-#define HOLDER_MARK 17
-
-/* What a server has said of KEY during this wait (trust.h); times in ms by our
- * clock. */
-struct told {
-	bool heard; /* in this attempt */
-	bool is_held;
-	int64_t asked;          /* when its last answer was asked for */
-	int64_t began;          /* when its record began, at the latest */
-	int64_t since, until;   /* is_held: its holder's time, at the longest */
-	char last[HOLDER_MARK]; /* the last holder that it knows of */
-	char holder[HOLDER_MARK]; /* the one that its last refusal named */
+/* What is held, or asked for. */
+struct grant {
+	char token[TOKEN_LONGEST + 1];
+	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
+				    * "-" for none, '*' and a number for any,
+				    * '+' and a number for an untracked one */
+	int64_t fence;             /* a quorum has it stored */
+	int64_t seen;     /* the largest that a server reported at a renewal */
+	int64_t acquired; /* when the lock was granted */
+	int64_t started;  /* when the last good round began */
+	int64_t lease;    /* ms from started to valid, with the drift */
+	int64_t left;     /* ms: the shortest lease after an extend */
+	struct deadline valid; /* end of validity */
+	struct deadline renew; /* when the next renewal is due */
 };
 
-/* What is done once, while the lock is waited for. */
-struct meanwhile {
+/* What is done once, after the first requests have left: while their answers are
+ * on their way it costs no time. */
+struct before_wait {
 	int (*act)(void *context); /* NULL: nothing; what it returns is lost */
 	void *context;
 };
 
 struct lock {
-	struct quorum *quorum;
-	struct argument key;
-	struct argument record, queue, wishes, waits; /* owned */
-	int64_t ttl;                                  /* ms */
-	int64_t quarantine;                           /* ms; 0 for none */
-	int64_t afterlife; /* ms that the record outlives the lock */
-	int64_t room;      /* ms of validity that its taker needs to begin with;
-		       * 0: nobody renews it */
-	struct meanwhile meanwhile;
-	enum kind kind;
-	int64_t permits;           /* KIND_PERMITS */
-	struct buffer description; /* owned */
-	char token[TOKEN_LONGEST + 1];
-	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
-				    * "-" for none, '*' and a number for any,
-				    * '+' and a number for one by hand */
-	/* an extend is for the record's ttl, or for ttl if it has none */
-	bool as_taken;
-	bool by_hand;      /* it will be released by who knows only the token */
-	const char *owner; /* KIND_REENTRANT: the token to use, or NULL */
-	const char *ancestor;  /* who is above us and may hold KEY, or NULL */
-	int64_t clock;         /* ms since 1970, one for all servers */
-	int64_t fence;         /* a quorum has it stored */
-	int64_t seen;          /* the largest that a server told at a renewal */
-	int64_t left;          /* ms: the shortest lease after an extend */
-	int64_t acquired;      /* when the lock was granted */
-	int64_t started;       /* when the last good round began */
-	int64_t lease;         /* ms from started to valid, with the drift */
-	struct deadline valid; /* end of validity */
-	struct deadline renew; /* when the first renewal is due */
-	enum vote vote[SERVERS_MAX]; /* of the last round */
-	int64_t fences[SERVERS_MAX];
-	struct told told[SERVERS_MAX];
-	int64_t learned; /* ms: the longest lease told of during this wait */
-	struct {
-		bool read;
-		uint32_t servers; /* a bit for each */
-	} silence;                /* silence.h */
+	struct names names;
+	struct wish wish;
+	struct grant grant;
+	struct ballot ballot;
+	struct silence silence;
+	struct before_wait before_wait;
 	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
-	bool renewed; /* the last round was a good renewal */
-	bool alias;   /* two URLs turned out to be one server */
-	bool alias_told;
-	struct error alias_error;
+	bool alias_reported; /* ballot.alias, while the lock is held */
 };
 
 enum lock_result {
@@ -136,52 +127,69 @@ enum lock_result {
 	LOCK_AGAIN, /* queue_wait: a split vote */
 };
 
-/* key must outlive the lock. Whoever acquires fills description
- * (record_describe) first. */
+/* key must outlive the lock. Before an attempt, fill wish.description
+ * (record_describe). */
 void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 	       int64_t ttl, int64_t quarantine);
 
-/* To extend or release what this token holds, without knowing which of its
+/* To extend or release what this token holds, if we do not know which of its
  * holds is ours. */
 void lock_adopt(struct lock *lock, const char *token);
 void lock_release_memory(struct lock *lock);
 
-/* The part of a ttl that clocks may disagree about. */
-int64_t lock_drift(int64_t ttl);
-
-/* The end of validity of what a round granted that started then. */
+/* The end of validity of a grant, if its round started then. */
 struct deadline lock_validity(const struct lock *lock, int64_t started);
 
 /*
  * One attempt, under a fresh token. BUSY fills *busy. After anything but OK
- * nothing is left on any server that answers. ERROR with error->passing may
- * be otherwise in a moment.
+ * nothing is left on any server that answers. ERROR with error->transient: the
+ * next attempt may succeed.
  */
-enum lock_result lock_acquire(struct lock *lock, struct deadline until,
+enum lock_result lock_acquire(struct lock *lock, struct wait wait,
 			      struct busy *busy, struct error *error);
 
-/* Whether an attempt failed only because servers that granted it may have
+/* Whether an attempt failed only because some servers that granted it may have
  * forgotten leases. */
 bool lock_is_quarantined(const struct lock *lock);
 
 /*
- * Renews lock->token's lease. It never ends sooner than before: a run relies
- * on it while others extend it. OK: valid, started and left are new. NOT_HELD:
- * too many servers have lost it for a quorum; *error says which. ERROR: too
- * few answered; the lease runs on as it was.
+ * Renews the lease of grant.token. The lease never ends sooner than before: a
+ * run relies on it while others extend it. OK: grant has new times. NOT_HELD:
+ * too many servers have lost the lock for a quorum; *error says which. ERROR:
+ * too few answered; the lease runs on as it was.
  */
-enum lock_result lock_extend(struct lock *lock, struct deadline until,
+enum lock_result lock_extend(struct lock *lock, struct wait wait,
 			     struct error *error);
 
 /*
- * Until the deadline or an interrupt, reads what servers send late. One that
- * answers the last renewal only now, that KEY is gone there, gets it back.
+ * While it waits, reads what servers send late. A server that answers the last
+ * renewal only now, and says that KEY is gone there, gets the lock back.
  */
-enum gathered lock_idle(struct lock *lock, struct deadline until);
+enum gathered lock_idle(struct lock *lock, struct wait wait);
 
-/* Gives lock->token's lock back on every server, where linger (ms) is over from
- * now. NOT_HELD: it was not held. */
-enum lock_result lock_release(struct lock *lock, int64_t linger,
+/* Gives the lock of grant.token back on every server, min_hold ms from now.
+ * NOT_HELD: it was not held. */
+enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
+
+/* --- for the rounds of a lock (attempt.c, extend.c, release.c) ------------ */
+
+/* Does what was to be done before_wait, the first time. */
+void lock_use_the_time(struct lock *lock);
+
+/* For a reply_handler with the lock as its context. */
+bool lock_is_decided(void *lock);
+bool lock_is_complete(void *lock);
+
+/* From an answer's value n: whoever has only a token learns from the servers
+ * how many votes it needs. */
+void lock_note_permits(struct lock *lock, const struct reply *reply, size_t n);
+
+/*
+ * Whether the token certainly holds nothing. A release finds nothing under the
+ * second of two names of one server, either. Only the other answers tell the
+ * difference, so this waits a moment for those that are on their way.
+ */
+bool lock_is_lost(struct lock *lock, struct reply_handler *handler);
 
 #endif

@@ -5,11 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/deadline.h"
 #include "base/duration.h"
+#include "base/lease.h"
+#include "base/number.h"
 
 #define LABEL_LONGEST 160 /* bytes of the label that are kept */
-#define FIRST_LEASE 3000  /* ms that a waiter is granted, at most */
 
 static void describe(struct buffer *text, const char *name, const char *value,
 		     size_t length)
@@ -34,8 +36,8 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 		describe(text, "user", user, strnlen(user, 32));
 	else
 		buffer_print(text, "user=uid %ld\n", (long)getuid());
-	buffer_print(text, "ttl=%" PRId64 "\n%s", ttl,
-		     renews ? "renews=yes\n" : "");
+	buffer_print(text, "ttl=%" PRId64 "\n%sv=%d\n", ttl,
+		     renews ? "renews=yes\n" : "", PROTOCOL);
 	describe(text, "command", label, strnlen(label, LABEL_LONGEST));
 }
 
@@ -50,9 +52,10 @@ static void copy(char *to, size_t size, const char *value, size_t length)
 static int64_t read_number(const char *value, size_t length)
 {
 	char number[21];
+	int64_t read = 0;
 
 	copy(number, sizeof(number), value, length);
-	return strtoll(number, NULL, 10);
+	return number_parse(number, 0, INT64_MAX, &read) < 0 ? 0 : read;
 }
 
 static void parse_line(struct holder *holder, const char *line, size_t length)
@@ -76,8 +79,12 @@ static void parse_line(struct holder *holder, const char *line, size_t length)
 		holder->renews = rest == 3 && memcmp(value, "yes", 3) == 0;
 	else if (name == 3 && memcmp(line, "pid", name) == 0)
 		holder->pid = read_number(value, rest);
+	else if (name == 6 && memcmp(line, "keeper", name) == 0)
+		holder->keeper = read_number(value, rest);
 	else if (name == 3 && memcmp(line, "ttl", name) == 0)
 		holder->ttl = read_number(value, rest);
+	else if (name == 1 && line[0] == 'v')
+		holder->protocol = read_number(value, rest);
 }
 
 void record_parse(struct holder *holder, const char *text, size_t length)
@@ -122,7 +129,7 @@ void record_print_who(struct buffer *text, const struct busy *busy)
 	}
 	buffer_print(text, "held by ");
 	print_count(text, busy);
-	if (busy->known)
+	if (busy->has_description)
 		record_print_holder(text, &busy->holder);
 	else
 		buffer_print(text, "another program");
@@ -131,11 +138,12 @@ void record_print_who(struct buffer *text, const struct busy *busy)
 bool record_tells_left(const struct busy *busy)
 {
 	const struct holder *holder = &busy->holder;
-	int64_t first = holder->ttl < FIRST_LEASE ? holder->ttl : FIRST_LEASE;
+	int64_t first = lease_first(holder->ttl);
 
-	if (busy->holders > 1) /* it is another's that ends first */
+	if (busy->holders >
+	    1) /* the first lease to end may be another holder's */
 		return false;
-	if (!busy->known || !holder->renews || holder->ttl <= 0)
+	if (!busy->has_description || !holder->renews || holder->ttl <= 0)
 		return true;
 	return busy->left > holder->ttl ||
 	       (busy->left < holder->ttl / 2 && busy->held >= first);
@@ -151,10 +159,10 @@ void record_print_times(struct buffer *text, const struct busy *busy)
 	if (busy->held >= 0)
 		buffer_print(text, " for %s",
 			     duration_format(time, busy->held + since));
-	if (busy->told && busy->left >= since && record_tells_left(busy))
+	if (busy->has_reply && busy->left >= since && record_tells_left(busy))
 		buffer_print(text, ", %s left",
 			     duration_format(time, busy->left - since));
-	else if (busy->told && busy->left < 0)
+	else if (busy->has_reply && busy->left < 0)
 		buffer_print(text, ", with no expiry");
 }
 

@@ -5,8 +5,12 @@
  * A description is what some holder wrote: nothing in it is relied on for
  * safety, and every field may be missing, wrong or hostile when it is read.
  *
- * Of a holder that renews its lease, the time that is left says nothing: it is
- * not about to end. It is told only if
+ * Its line v= says which protocol the holder knows, so that people can see which
+ * hosts still run an older redlock. It decides nothing either: versions that
+ * cannot share KEY are kept apart by the fence (PROTOCOL below).
+ *
+ * If a holder renews its lease, the time that is left says nothing: the lease is
+ * not about to end. It is shown only if
  *  - nobody renews the lease, as after `redlock acquire`; or
  *  - the renewal is late: less than half of the ttl was left. A holder renews
  *    after a third of the ttl; so by then a renewal has failed, or the holder is
@@ -16,23 +20,35 @@
  *  - the lease is longer than the ttl: then the holder is gone, and --min-hold
  *    keeps the lock, or somebody has extended it by hand.
  */
-#ifndef RECORD_H
-#define RECORD_H
+#ifndef LOCK_RECORD_H
+#define LOCK_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/output.h"
+#include "base/buffer.h"
+
+/*
+ * The protocol's number: what is stored and said, and what it means (redlock-protocol(7),
+ * Versions). It rises with the first change that could let a program that does
+ * not know of it take KEY beside one that does. Then v and the number stand in
+ * front of the fence in KEY's record, and no earlier version finds a fence there:
+ * not one of them takes KEY, or grants it to anybody (data.lua, settle.lua), 0.1
+ * included. So no version has to know what a later one changes.
+ */
+#define PROTOCOL 1
 
 struct holder {
 	char host[65];
 	char user[33];
 	char command[161];
-	int64_t pid; /* 0 where unknown */
-	int64_t ttl; /* ms, 0 where unknown */
-	bool renews; /* it renews its lease until it gives the lock back */
+	int64_t pid;      /* 0 if unknown */
+	int64_t ttl;      /* ms, 0 if unknown */
+	int64_t protocol; /* 0 if unknown, as of 0.1 */
+	int64_t keeper;   /* the pid that renews it, on this host; 0: none */
+	bool renews;      /* it renews its lease until it gives the lock back */
 };
 
 /* Appends a description: pid holds the lock, for what label says, and renews it
@@ -43,29 +59,29 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 /* Reads a description; unknown lines are passed over, long values cut. */
 void record_parse(struct holder *holder, const char *text, size_t length);
 
-/* Whether the lock that KEY is held as can be shared with the one that is
- * wanted: one of them may have forgotten -P. */
+/* Whether we or the holders of KEY seem to have forgotten -P. */
 enum misfit {
 	MISFIT_NONE,
 	MISFIT_OURS,   /* they have -P, and we have not */
 	MISFIT_THEIRS, /* we have -P, and they have not */
 };
 
-/* What a refusal said about the holder; of several, about the one that has held
- * KEY longest. */
+/* What a refusal said about the holder: of several holders, about the one that
+ * has held KEY longest. */
 struct busy {
-	bool told;  /* the rest is filled */
-	bool known; /* holder is filled; else a foreign program */
+	bool has_reply;       /* the rest is filled */
+	bool has_description; /* holder is filled; else a foreign program */
 	struct holder holder;
-	int64_t held;  /* ms, -1 where unknown */
+	int64_t held;  /* ms, -1 if unknown */
 	int64_t left;  /* ms of its lease, -1 for no expiry, -2 for no holder */
 	int64_t at;    /* clock_ms() when this was so */
 	int64_t place; /* ours in the queue, from 0; -1 for none */
-	int64_t holders; /* 0 where unknown */
+	int64_t holders; /* 0 if unknown */
 	int64_t permits; /* of KEY; 0 for none */
 	enum misfit misfit;
-	bool nested; /* the holder is above us */
-	bool split;  /* several try, and none may have it */
+	bool nested;  /* the holder is above us */
+	bool is_hash; /* it is a reentrant lock, ours or Redisson's */
+	bool split;   /* several try, and none may have it */
 };
 
 /* Appends "web3 pid 812 'backup.sh'". */
@@ -75,10 +91,10 @@ void record_print_holder(struct buffer *text, const struct holder *holder);
  * 3, longest web3 pid 812 'encode.sh'". */
 void record_print_who(struct buffer *text, const struct busy *busy);
 
-/* Whether the time that is left is worth telling (above). */
+/* Whether the time that is left is worth showing (above). */
 bool record_tells_left(const struct busy *busy);
 
-/* Appends " for 4m10s", and ", 21s left" if that is worth telling. */
+/* Appends " for 4m10s", and ", 21s left" if that is worth showing. */
 void record_print_times(struct buffer *text, const struct busy *busy);
 
 /* Appends ": use -P 3, as they do" if one of the two has forgotten -P. */

@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lease.h"
 #include "scripts.h" /* made from lua/ */
 
-#define RECORD_SUFFIX "redlock"
-
 /* What a script is put together from, in this order. */
-#define PARTS_MAX 5
+#define PARTS_MAX 7
 
 struct script {
 	const char *parts[PARTS_MAX + 1];
@@ -23,127 +22,87 @@ static const char *const kind_names[] = {
 	[KIND_NONE] = "none",
 };
 
-static bool is_tagged(struct argument key)
+/* Whom to ask, about what, and in whose name. */
+struct question {
+	struct quorum *quorum;
+	size_t server;
+	const char *token;
+	int64_t afterlife;
+	unsigned how; /* enum asking */
+	size_t key_count;
+	struct argument keys[5];
+	const struct argument *many; /* instead of keys, or NULL */
+};
+
+/* Each of more follows the token. */
+static void ask(const struct question *question, struct script script,
+		const char *const *more, size_t count)
 {
-	const char *end = key.data + key.length;
-	const char *open = memchr(key.data, '{', key.length);
-	const char *shut =
-		open == NULL ? NULL
-			     : memchr(open + 1, '}', (size_t)(end - open - 1));
-
-	return shut != NULL && shut > open + 1;
-}
-
-static bool ends_in_brace(struct argument key)
-{
-	return key.length > 0 && key.data[key.length - 1] == '}';
-}
-
-/* Its name may be that of another KEY, without a tag, in braces: "{x}" is "x"
- * so, and "{a}b}" is "a}b". */
-static bool is_in_braces(struct argument key)
-{
-	return is_tagged(key) && key.data[0] == '{' && ends_in_brace(key);
-}
-
-struct argument script_record_name(struct argument key)
-{
-	bool tagged = is_tagged(key);
-	struct buffer name = {0};
-
-	buffer_append(&name, "{", tagged ? 0 : 1);
-	buffer_append(&name, key.data, key.length);
-	buffer_append(&name, "}", tagged ? 0 : 1);
-	buffer_print(&name,
-		     is_in_braces(key) ? RECORD_SUFFIX : ":" RECORD_SUFFIX);
-	return (struct argument){name.data, name.length};
-}
-
-bool script_is_reserved(struct argument key)
-{
-	const char *at = key.data, *end = key.data + key.length;
-	size_t suffix = sizeof(RECORD_SUFFIX) - 1;
-
-	while ((at = memmem(at, (size_t)(end - at), RECORD_SUFFIX, suffix)) !=
-	       NULL) {
-		struct argument base = {key.data, (size_t)(at - key.data)};
-
-		at += suffix;
-		if (at < end && *at != ':')
-			continue;
-		if (is_in_braces(base))
-			return true;
-		if (base.length == 0 || base.data[--base.length] != ':')
-			continue;
-		if (is_tagged(base) || ends_in_brace(base))
-			return true;
-	}
-	return false;
-}
-
-struct argument script_name(struct argument record, const char *suffix)
-{
-	struct buffer name = {0};
-
-	buffer_append(&name, record.data, record.length);
-	buffer_print(&name, "%s", suffix);
-	return (struct argument){name.data, name.length};
-}
-
-struct argument script_channel(const struct lock *lock)
-{
-	const char *hold = lock->hold[0] == '-' ? "" : lock->hold;
-	struct buffer name = {0};
-
-	buffer_append(&name, lock->record.data, lock->record.length);
-	buffer_print(&name, ":%s%s%s", hold, *hold != '\0' ? ":" : "",
-		     lock->token);
-	return (struct argument){name.data, name.length};
-}
-
-/* About these keys; behind the token come count arguments more. */
-static void ask_about(struct lock *lock, size_t i, struct script script,
-		      bool sticky, const struct argument *keys,
-		      size_t key_count, const char *const *more, size_t count)
-{
+	const struct argument *keys =
+		question->many != NULL ? question->many : question->keys;
 	char db[12], number_of_keys[12];
 	struct buffer globals = {0};
 	struct argument arguments[ARGUMENTS_MAX] = {{"EVAL", 4}};
 	struct argument *next = arguments + 3, *text = arguments + 1;
-	struct server *server = &lock->quorum->servers[i];
+	struct server *server = &question->quorum->servers[question->server];
 
-	if (key_count > 0)
+	if (question->key_count > 0)
 		server_aim(server, keys[0]);
 	buffer_print(&globals, "local afterlife,clustered=%" PRId64 "%s\n",
-		     lock->afterlife,
+		     question->afterlife,
 		     server->url.kind == URL_CLUSTER ? ",true" : "");
+	if (question->quorum->replicas > 0)
+		buffer_print(&globals, "local replicas=%" PRId64 "\n",
+			     question->quorum->replicas);
 	text[1] = (struct argument){globals.data, globals.length};
 	for (const char **part = script.parts; *part != NULL; part++)
 		*next++ = (struct argument){*part, strlen(*part)};
 	text->length = (size_t)(next - text - 1);
 	next->length = (size_t)snprintf(number_of_keys, sizeof(number_of_keys),
-					"%zu", key_count);
+					"%zu", question->key_count);
 	next++->data = number_of_keys;
-	for (size_t k = 0; k < key_count; k++)
+	for (size_t k = 0; k < question->key_count; k++)
 		*next++ = keys[k];
 	next->length =
 		(size_t)snprintf(db, sizeof(db), "%" PRIu32, server->url.db);
 	next++->data = db;
-	*next++ = (struct argument){lock->token, strlen(lock->token)};
+	*next++ = (struct argument){question->token, strlen(question->token)};
 	for (size_t k = 0; k < count; k++)
 		*next++ = (struct argument){more[k], strlen(more[k])};
-	quorum_ask(lock->quorum, i, sticky, arguments,
+	quorum_ask(question->quorum, question->server, question->how, arguments,
 		   (size_t)(next - arguments));
 	buffer_release(&globals);
 }
 
-static void ask(struct lock *lock, size_t i, struct script script, bool sticky,
-		const char *const *more, size_t count)
+static struct question about_key(struct quorum *quorum, size_t i,
+				 const struct names *names, const char *token)
 {
-	const struct argument keys[] = {lock->key, lock->record, lock->queue,
-					lock->wishes, lock->waits};
+	return (struct question){
+		.quorum = quorum,
+		.server = i,
+		.token = token,
+		.afterlife = LEASE_AFTERLIFE,
+		.key_count = 5,
+		.keys = {names->key, names->record, names->queue, names->wishes,
+			 names->waits},
+	};
+}
 
-	ask_about(lock, i, script, sticky, keys, 5, more, count);
+static struct question about_lock(const struct lock *lock, size_t i)
+{
+	struct question question = about_key(lock->ballot.quorum, i,
+					     &lock->names, lock->grant.token);
+
+	question.afterlife = lock->wish.afterlife;
+	return question;
+}
+
+static struct question about_all(struct quorum *quorum, size_t i)
+{
+	return (struct question){.quorum = quorum,
+				 .server = i,
+				 .token = "",
+				 .afterlife = LEASE_AFTERLIFE};
 }
 
 static const char *number(char text[24], int64_t value)
@@ -152,110 +111,164 @@ static const char *number(char text[24], int64_t value)
 	return text;
 }
 
-/* request: 0 for one that does not queue. */
+/* request: 0 for one that does not queue. counts: if it is granted, replicas must
+ * have it. */
 static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
-		    uint64_t request, int64_t waited)
+		    uint64_t request, int64_t waited, bool counts)
 {
 	char ttl[24], clock[24], kept[24], permits[24], nth[24], since[24];
+	struct question question = about_lock(lock, i);
 	const char *more[] = {
-		number(ttl, lock->ttl),
-		number(clock, lock->clock),
-		lock->description.data,
+		number(ttl, lock->wish.ttl),
+		number(clock, lock->ballot.clock),
+		lock->wish.description.data,
 		number(kept, kept_fence),
-		kind_names[lock->kind],
-		number(permits, lock->permits),
-		lock->hold,
+		kind_names[lock->wish.kind],
+		number(permits, lock->wish.permits),
+		lock->grant.hold,
 		number(nth, (int64_t)request),
 		request > 0 ? "1" : "0",
 		number(since, waited),
-		lock->ancestor != NULL ? lock->ancestor : "",
+		lock->wish.ancestor != NULL ? lock->wish.ancestor : "",
 	};
 
-	lock->told[i].asked = clock_ms();
-	ask(lock, i, SCRIPT(common_lua, settle_lua, data_lua, acquire_lua),
-	    true, more, sizeof(more) / sizeof(more[0]));
+	lock->ballot.report[i].asked = clock_ms();
+	question.how = ASK_STICKY;
+	/* what is put back counts after an extend */
+	if (counts && lock->wish.kind != KIND_NONE)
+		question.how |= ASK_REPLICAS;
+	ask(&question,
+	    question.quorum->replicas == 0 || kept_fence > 0
+		    ? SCRIPT(needs_lua, common_lua, places_lua, settle_lua,
+			     data_lua, acquire_lua)
+		    : SCRIPT(needs_lua, common_lua, replicas_lua, places_lua,
+			     settle_lua, data_lua, acquire_lua),
+	    more, sizeof(more) / sizeof(more[0]));
 }
 
 void script_acquire(struct lock *lock, size_t i)
 {
-	acquire(lock, i, 0, 0, 0);
+	acquire(lock, i, 0, 0, 0, true);
 }
 
-void script_queue(struct lock *lock, size_t i, uint64_t request, int64_t waited)
+void script_queue(struct lock *lock, size_t i, uint64_t request, int64_t waited,
+		  bool granted)
 {
-	acquire(lock, i, 0, request, waited);
+	acquire(lock, i, 0, request, waited, granted);
 }
 
 void script_put_back(struct lock *lock, size_t i)
 {
-	acquire(lock, i, lock->seen > lock->fence ? lock->seen : lock->fence, 0,
-		0);
+	acquire(lock, i,
+		lock->grant.seen > lock->grant.fence ? lock->grant.seen
+						     : lock->grant.fence,
+		0, 0, false);
 }
 
 void script_extend(struct lock *lock, size_t i)
 {
-	char ttl[24];
-	const char *as_taken = lock->as_taken ? "1" : "0";
+	struct question question = about_lock(lock, i);
+	char ttl[24], keeper[24];
+	const char *as_taken = lock->wish.as_taken ? "1" : "0";
 	/* whoever has only the token knows no hold of its own */
-	const char *hold = lock->hold[0] == '*' ? "-" : lock->hold;
+	const char *hold = lock->grant.hold[0] == '*' ? "-" : lock->grant.hold;
 
-	ask(lock, i, SCRIPT(common_lua, extend_lua), false,
-	    (const char *[]){number(ttl, lock->ttl), hold, as_taken}, 3);
+	question.how = ASK_REPLICAS;
+	ask(&question, SCRIPT(common_lua, extend_lua),
+	    (const char *[]){number(ttl, lock->wish.ttl), hold, as_taken,
+			     number(keeper, lock->wish.keeper)},
+	    lock->wish.keeper > 0 ? 4 : 3);
 }
 
-void script_release(struct lock *lock, size_t i, int64_t linger)
+void script_release(struct lock *lock, size_t i, int64_t min_hold)
 {
+	struct question question = about_lock(lock, i);
+	struct server *server = &lock->ballot.quorum->servers[i];
 	char ms[24];
 
-	server_withdraw(&lock->quorum->servers[i]);
-	ask(lock, i, SCRIPT(common_lua, settle_lua, release_lua), false,
-	    (const char *[]){lock->hold, number(ms, linger)}, 2);
+	/* what is given back may be held again after a failover, but not what
+	 * --min-hold keeps be free */
+	if (min_hold > 0)
+		question.how = ASK_REPLICAS;
+	server_withdraw(server);
+	/* a server that reads both at once executes both (script.h) */
+	ask(&question,
+	    SCRIPT(common_lua, places_lua,
+		   server_owes_sticky(server) ? later_lua : settle_lua,
+		   redisson_lua, release_lua),
+	    (const char *[]){lock->grant.hold, number(ms, min_hold)}, 2);
 }
 
-void script_raise(struct lock *lock, size_t i)
+void script_raise(struct lock *lock, size_t i, bool counts)
 {
+	struct question question = about_lock(lock, i);
 	char fence[24];
 
-	ask(lock, i, SCRIPT(raise_lua), false,
-	    (const char *[]){number(fence, lock->fence)}, 1);
+	question.how = counts ? ASK_REPLICAS : ASK_PLAINLY;
+	ask(&question, SCRIPT(raise_lua),
+	    (const char *[]){number(fence, lock->grant.fence)}, 1);
 }
 
-void script_inspect(struct lock *lock, size_t i, size_t holders, size_t waiters)
+void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
+		    const char *token, size_t holders, size_t waiters)
 {
-	char from[24], behind[24];
+	struct question question = about_key(quorum, i, names, token);
+	char passed_holders[24], passed_waiters[24];
 
-	ask(lock, i, SCRIPT(common_lua, view_lua, inspect_lua), false,
-	    (const char *[]){number(from, (int64_t)holders),
-			     number(behind, (int64_t)waiters)},
+	ask(&question, SCRIPT(common_lua, holders_lua, data_lua, inspect_lua),
+	    (const char *[]){number(passed_holders, (int64_t)holders),
+			     number(passed_waiters, (int64_t)waiters)},
 	    2);
 }
 
-void script_break(struct lock *lock, size_t i, const char *mark, bool foreign)
+void script_break(struct quorum *quorum, size_t i, const struct names *names,
+		  const char *token, const char *holder, bool foreign)
 {
-	ask(lock, i,
-	    SCRIPT(common_lua, settle_lua, view_lua, data_lua, break_lua), true,
-	    (const char *[]){mark, foreign ? "1" : "0"}, 2);
+	struct question question = about_key(quorum, i, names, token);
+
+	question.how = ASK_STICKY;
+	ask(&question,
+	    SCRIPT(common_lua, places_lua, settle_lua, redisson_lua,
+		   holders_lua, data_lua, break_lua),
+	    (const char *[]){holder, foreign ? "1" : "0"}, 2);
 }
 
-void script_scan(struct lock *lock, size_t i, const char *cursor,
+void script_scan(struct quorum *quorum, size_t i, const char *cursor,
 		 const char *pattern)
 {
-	ask_about(lock, i, SCRIPT(common_lua, scan_lua), false, NULL, 0,
-		  (const char *[]){cursor, pattern}, 2);
+	struct question question = about_all(quorum, i);
+
+	ask(&question, SCRIPT(common_lua, scan_lua),
+	    (const char *[]){cursor, pattern}, 2);
 }
 
-void script_rights(struct lock *lock, size_t i)
+void script_shard(struct quorum *quorum, size_t i)
 {
-	ask_about(lock, i, SCRIPT(rights_lua), false, NULL, 0,
-		  (const char *[]){lock->key.data, lock->record.data,
-				   lock->queue.data, lock->wishes.data,
-				   lock->waits.data},
-		  5);
+	struct question question = about_all(quorum, i);
+
+	ask(&question, SCRIPT(shard_lua), NULL, 0);
 }
 
-void script_look(struct lock *lock, size_t i, const struct argument *pairs,
-		 size_t count)
+void script_rights(struct quorum *quorum, size_t i, const struct names *names,
+		   const char *dead, bool takes)
 {
-	ask_about(lock, i, SCRIPT(common_lua, view_lua, look_lua), false, pairs,
-		  2 * count, NULL, 0);
+	struct question question = about_all(quorum, i);
+
+	question.token = dead;
+	ask(&question, SCRIPT(rights_lua),
+	    (const char *[]){names->key.data, names->record.data,
+			     names->queue.data, names->wishes.data,
+			     names->waits.data, takes ? "1" : "0"},
+	    6);
+}
+
+void script_batch(struct quorum *quorum, size_t i, const struct argument *pairs,
+		  size_t count)
+{
+	struct question question = about_all(quorum, i);
+
+	question.many = pairs;
+	question.key_count = 2 * count;
+	ask(&question, SCRIPT(common_lua, holders_lua, data_lua, batch_lua),
+	    NULL, 0);
 }

@@ -15,44 +15,48 @@ static uint32_t bit(size_t i)
 	return UINT32_C(1) << i;
 }
 
-static void read_memory(struct lock *lock)
+static void read_memory(struct silence *silence, const struct quorum *quorum)
 {
-	char word[HINT_WORD];
-	struct hint hint;
+	char word[LAST_PLACE_WORD];
+	struct last_place last;
 
-	lock->silence.read = true;
-	lock->silence.servers = 0;
-	quorum_open_hint(lock->quorum, "silent", &hint);
-	if (hint_read_word(&hint, word) == 0 && hint.age < REMEMBERED)
-		lock->silence.servers = (uint32_t)strtoul(word, NULL, 16);
+	silence->read = true;
+	silence->servers = 0;
+	quorum_last_place(quorum, "silent", &last);
+	if (last_place_read_word(&last, word) == 0 && last.age < REMEMBERED)
+		silence->servers = (uint32_t)strtoul(word, NULL, 16);
 }
 
-static bool has_been_silent(struct lock *lock, size_t i)
+static bool has_been_silent(struct silence *silence,
+			    const struct quorum *quorum, size_t i)
 {
-	if (!lock->silence.read)
-		read_memory(lock);
-	return (lock->silence.servers & bit(i)) != 0;
+	if (!silence->read)
+		read_memory(silence, quorum);
+	return (silence->servers & bit(i)) != 0;
 }
 
-struct deadline silence_end(struct lock *lock, size_t i, int64_t since)
+struct deadline silence_end(struct silence *silence,
+			    const struct quorum *quorum, size_t i,
+			    int64_t since)
 {
-	int64_t due = DISTANCES * lock->quorum->servers[i].distance;
+	int64_t due = DISTANCES * quorum->servers[i].conn.distance;
 
-	if (has_been_silent(lock, i))
+	if (has_been_silent(silence, quorum, i))
 		return deadline_at(0);
 	return deadline_at(since + (due > WHILE ? due : WHILE));
 }
 
-void silence_note(struct lock *lock, size_t i)
+void silence_note(struct silence *silence, const struct quorum *quorum,
+		  size_t i)
 {
-	char word[HINT_WORD];
-	struct hint hint;
+	char word[LAST_PLACE_WORD];
+	struct last_place last;
 
-	if (has_been_silent(lock, i))
+	if (has_been_silent(silence, quorum, i))
 		return;
-	lock->silence.servers |= bit(i);
-	snprintf(word, sizeof(word), "%" PRIx32, lock->silence.servers);
-	quorum_open_hint(lock->quorum, "silent", &hint);
-	if (hint.path[0] != '\0')
-		hint_write_word(&hint, word);
+	silence->servers |= bit(i);
+	snprintf(word, sizeof(word), "%" PRIx32, silence->servers);
+	quorum_last_place(quorum, "silent", &last);
+	if (last.path[0] != '\0')
+		last_place_write_word(&last, word);
 }

@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 void token_make(char token[TOKEN_SIZE])
 {
@@ -15,22 +14,4 @@ void token_make(char token[TOKEN_SIZE])
 		token[2 * i + 1] = digits[bits[i] & 15];
 	}
 	token[TOKEN_SIZE - 1] = '\0';
-}
-
-bool token_is_plain(const char *token)
-{
-	size_t length = strlen(token);
-
-	for (const char *at = token; *at; at++)
-		if (*at <= ' ' || *at >= 0x7f || *at == '%' || *at == '=')
-			return false;
-	return length >= 1 && length <= TOKEN_LONGEST;
-}
-
-int64_t token_jitter(int64_t limit)
-{
-	if (limit <= 0)
-		return 0;
-	return arc4random_uniform(
-		(uint32_t)(limit < UINT32_MAX - 1 ? limit + 1 : UINT32_MAX));
 }

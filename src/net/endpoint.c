@@ -1,44 +1,33 @@
 #include "net/endpoint.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
-long place_number(const char *text, long limit)
+#define HOST_SIZE 254 /* bytes, with the NUL */
+
+static const char *parse_port(struct endpoint *endpoint, const char *text)
 {
-	long value = 0;
+	int64_t port;
 
-	if (*text == '\0')
-		return -1;
-	for (; *text; text++) {
-		if (!isdigit((unsigned char)*text))
-			return -1;
-		value = value * 10 + (*text - '0');
-		if (value > limit)
-			return -1;
-	}
-	return value;
-}
-
-static const char *parse_port(struct url *url, const char *text)
-{
-	long port = place_number(text, 65535);
-
-	if (port < 1)
+	if (number_parse(text, 1, 65535, &port) < 0)
 		return "the port is not a number from 1 to 65535";
-	url->port = (uint16_t)port;
+	endpoint->port = (uint16_t)port;
 	return NULL;
 }
 
-const char *place_check_host(const char *text, const char *signs)
+const char *endpoint_check_host(const char *text, const char *signs)
 {
 	if (*text == '\0')
 		return "the host is missing";
 	for (const char *c = text; *c; c++)
 		if (!isalnum((unsigned char)*c) && strchr(signs, *c) == NULL)
 			return "a host name cannot contain that";
-	return strlen(text) > 253 ? "the host name is too long" : NULL;
+	return strlen(text) >= HOST_SIZE ? "the host name is too long" : NULL;
 }
 
 /* "%25" in front of a zone is RFC 6874's way; alone it is zone 25. */
@@ -50,7 +39,7 @@ static void unescape_zone(char *host)
 		memmove(zone + 1, zone + 3, strlen(zone + 3) + 1);
 }
 
-const char *place_parse(struct url *url, char *text)
+const char *endpoint_parse(struct endpoint *endpoint, char *text)
 {
 	const char *wrong;
 	const char *letters = "._-";
@@ -75,30 +64,73 @@ const char *place_parse(struct url *url, char *text)
 		*end = '\0';
 		port = end + 1;
 	}
-	wrong = place_check_host(text, letters);
+	wrong = endpoint_check_host(text, letters);
 	if (wrong != NULL)
 		return wrong;
-	url->host = heap_copy(text);
-	return port != NULL ? parse_port(url, port) : NULL;
+	endpoint->host = xstrdup(text);
+	return port != NULL ? parse_port(endpoint, port) : NULL;
 }
 
-void place_print(struct buffer *name, const struct url *url)
+int endpoint_set(struct endpoint *endpoint, const char *host, const char *port)
 {
-	bool v6 = strchr(url->host, ':') != NULL;
-
-	buffer_print(name, v6 ? "[%s]:%u" : "%s:%u", url->host, url->port);
-}
-
-int place_set(struct url *url, const char *host, const char *port)
-{
-	struct buffer name = {0};
-
-	url_release(url);
-	if (place_check_host(host, ".:_-") != NULL ||
-	    parse_port(url, port) != NULL)
+	endpoint_release(endpoint);
+	if (endpoint_check_host(host, ".:_-") != NULL ||
+	    parse_port(endpoint, port) != NULL)
 		return -1;
-	url->host = heap_copy(host);
-	place_print(&name, url);
-	url->name = name.data;
+	endpoint->host = xstrdup(host);
 	return 0;
+}
+
+int endpoint_read(struct endpoint *endpoint, const char *text, const char *host)
+{
+	const char *colon = strrchr(text, ':');
+	char own[HOST_SIZE];
+
+	if (colon == NULL || colon - text >= HOST_SIZE) {
+		endpoint_release(endpoint);
+		return -1;
+	}
+	snprintf(own, sizeof(own), "%.*s", (int)(colon - text), text);
+	return endpoint_set(endpoint, own[0] != '\0' ? own : host, colon + 1);
+}
+
+const char *endpoint_format(char text[ENDPOINT_TEXT],
+			    const struct endpoint *endpoint)
+{
+	bool v6 = strchr(endpoint->host, ':') != NULL;
+
+	snprintf(text, ENDPOINT_TEXT, v6 ? "[%s]:%u" : "%s:%u", endpoint->host,
+		 endpoint->port);
+	return text;
+}
+
+bool endpoint_is_same(const struct endpoint *one, const struct endpoint *other)
+{
+	return one->host != NULL && other->host != NULL &&
+	       one->port == other->port &&
+	       strcasecmp(one->host, other->host) == 0;
+}
+
+bool endpoint_is_address(const struct endpoint *endpoint)
+{
+	const char *host = endpoint->host;
+
+	return host != NULL && (strchr(host, ':') != NULL ||
+				strspn(host, "0123456789.") == strlen(host));
+}
+
+struct endpoint endpoint_copy(const struct endpoint *endpoint)
+{
+	return (struct endpoint){
+		.host = xstrdup(endpoint->host),
+		.port = endpoint->port,
+		.path = xstrdup(endpoint->path),
+	};
+}
+
+void endpoint_release(struct endpoint *endpoint)
+{
+	free(endpoint->host);
+	free(endpoint->path);
+	*endpoint = (struct endpoint){0};
 }

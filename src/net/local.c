@@ -24,8 +24,10 @@ struct paths {
 
 static int find_paths(struct paths *paths, struct error *error)
 {
-	if (runtime_directory(paths->directory, error) < 0)
+	if (runtime_directory(paths->directory, error) < 0) {
+		error_prepend(error, "local:: ");
 		return -1;
+	}
 	snprintf(paths->socket, sizeof(paths->socket), "%s/redis.sock",
 		 paths->directory);
 	snprintf(paths->lock, sizeof(paths->lock), "%s/lock", paths->directory);
@@ -43,6 +45,22 @@ static void make_log(void)
 	umask(0077);
 }
 
+/* The first of them that is there; both take the same options. */
+static void exec_program(const struct paths *paths)
+{
+	static const char *const programs[] = {"redis-server", "valkey-server"};
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		execlp(programs[i], programs[i], "--port", "0", "--unixsocket",
+		       paths->socket, "--unixsocketperm", "700", "--save", "",
+		       "--appendonly", "no", "--daemonize", "no", "--dir",
+		       paths->directory, "--logfile", "redis.log",
+		       (char *)NULL);
+		if (errno != ENOENT)
+			break;
+	}
+}
+
 /* In the server's process. What the user passed on to us is not for it: it has
  * the pipe for a failure, which exec closes, and one that it keeps. */
 static void exec_server(const struct paths *paths, int failure, int life)
@@ -58,11 +76,7 @@ static void exec_server(const struct paths *paths, int failure, int life)
 	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
 		closefrom(5);
 		make_log();
-		execlp("redis-server", "redis-server", "--port", "0",
-		       "--unixsocket", paths->socket, "--unixsocketperm", "700",
-		       "--save", "", "--appendonly", "no", "--daemonize", "no",
-		       "--dir", paths->directory, "--logfile", "redis.log",
-		       (char *)NULL);
+		exec_program(paths);
 		failure = 3;
 	}
 	cause = errno;
@@ -71,7 +85,7 @@ static void exec_server(const struct paths *paths, int failure, int life)
 }
 
 /*
- * The server is a grandchild, so that nobody has to wait for it. 0, or the
+ * The server is a grandchild, so that no process has to wait for it. 0, or the
  * errno that kept it from starting. *life: a descriptor that hangs up when the
  * server ends.
  */
@@ -123,12 +137,12 @@ static int wait_for_server(const struct paths *paths, int life,
 		if (deadline_poll(&polled, 1, deadline_in(LOOK_AGAIN)) > 0)
 			what = "has ended at once";
 		else if (deadline_passed(until))
-			what = "does not come up";
+			what = "does not start";
 	}
 	if (what == NULL)
 		return 0;
 	error_set(error, EXIT_UNREACHED,
-		  "local:: the redis-server %s: see "
+		  "local:: the server %s: see "
 		  "%s/redis.log",
 		  what, paths->directory);
 	return -1;
@@ -142,12 +156,14 @@ static int start_server(const struct paths *paths, struct deadline until,
 
 	if (cause == ENOENT) {
 		error_set(error, EXIT_CONFIG,
-			  "local:: there is no "
-			  "redis-server program: install the package "
-			  "redis-server (Debian, Ubuntu) or redis");
+			  "local:: there is no redis-server or valkey-server "
+			  "program: install the package redis-server or "
+			  "valkey-server (Debian, Ubuntu), redis or valkey");
 	} else if (cause != 0) {
 		errno = cause;
-		error_system(error, "local:: cannot run redis-server");
+		error_system(
+			error,
+			"local:: cannot run redis-server or valkey-server");
 	} else {
 		result = wait_for_server(paths, life, until, error);
 	}
@@ -155,8 +171,8 @@ static int start_server(const struct paths *paths, struct deadline until,
 	return result;
 }
 
-/* One of all that come here at once starts the server; the others wait for
- * its lock and then find somebody listening. */
+/* One of the processes that come here at once starts the server; the others
+ * wait for its lock and then find the server listening. */
 static int start_once(const struct paths *paths, struct deadline until,
 		      struct error *error)
 {
@@ -188,6 +204,6 @@ int local_resolve(struct url *url, struct deadline until, struct error *error)
 	    start_once(&paths, until, error) < 0)
 		return -1;
 	url->kind = URL_UNIX;
-	url->path = heap_copy(paths.socket);
+	url->at.path = xstrdup(paths.socket);
 	return 0;
 }

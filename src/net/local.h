@@ -1,25 +1,25 @@
 /*
  * `local:`, this user's own redis-server on a Unix socket, for locks among one
- * machine's processes.
+ * machine's processes; or valkey-server, if there is no redis-server in PATH.
  *
  * It must be the same server for all of a user's processes, or two of them
  * hold one lock: the socket is in the one directory that all of them share
  * (runtime.h).
  *
- * Starting: whoever finds nobody listening takes an exclusive lock on a file
- * beside the socket (flopen(3)), looks again, and only then starts the server;
- * of any number of racing processes exactly one does. The server keeps nothing
- * on disk, listens on no port, and is in a session of its own. Its log, which
- * has the names of its clients, is for its user only, whatever the umask.
+ * Starting: a process that finds no server listening takes an exclusive lock on
+ * a file beside the socket (flopen(3)), looks again, and only then starts the
+ * server; of any number of racing processes exactly one does. The server keeps
+ * nothing on disk, listens on no port, and is in a session of its own. Its log,
+ * which has the names of its clients, is for its user only, whatever the umask.
  */
-#ifndef LOCAL_H
-#define LOCAL_H
+#ifndef NET_LOCAL_H
+#define NET_LOCAL_H
 
 #include "base/deadline.h"
 #include "base/error.h"
 #include "net/url.h"
 
-/* Turns a URL_LOCAL into the URL_UNIX of the running server, started where
+/* Turns a URL_LOCAL into the URL_UNIX of the running server, started if
  * need be. The name for people stays `local:`. */
 int local_resolve(struct url *url, struct deadline until, struct error *error)
 	__attribute__((noinline)); /* other runs need no stack for it */

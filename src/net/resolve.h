@@ -1,7 +1,7 @@
 /*
- * Names to addresses with a bound: getaddrinfo(3) can take 20 s where a
+ * Names to addresses with a bound: getaddrinfo(3) can take 20 s if a
  * resolver is dead, so a name is looked up by a thread of its own that can be
- * left behind. Numeric addresses need neither thread nor look-up.
+ * abandoned. Numeric addresses need neither thread nor look-up.
  *
  *	struct resolve *lookup = resolve_start(host, port);
  *	... poll resolve_fd(lookup) for POLLIN ...
@@ -9,8 +9,8 @@
  *
  * The thread blocks all signals. A look-up that is abandoned frees itself.
  */
-#ifndef RESOLVE_H
-#define RESOLVE_H
+#ifndef NET_RESOLVE_H
+#define NET_RESOLVE_H
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -29,11 +29,11 @@ struct addresses {
 
 struct resolve;
 
-/* Numeric hosts only: 0 with *addresses filled, or -1 where host is a name. */
+/* Numeric hosts only: 0 with *addresses filled, or -1 if host is a name. */
 int resolve_numeric(const char *host, uint16_t port,
 		    struct addresses *addresses);
 
-/* NULL with errno where no thread could be started. */
+/* NULL with errno if no thread could be started. */
 struct resolve *resolve_start(const char *host, uint16_t port);
 
 int resolve_fd(const struct resolve *resolve);

@@ -37,8 +37,8 @@ static int find(char path[URL_PATH_SIZE], struct error *error)
 		length = snprintf(path, URL_PATH_SIZE, "/tmp/redlock-%u", uid);
 	if (length + (int)sizeof("/redis.sock") > URL_PATH_SIZE) {
 		error_set(error, EXIT_CONFIG,
-			  "local:: XDG_RUNTIME_DIR is too "
-			  "long for a socket's path: %.60s...",
+			  "XDG_RUNTIME_DIR is too long for a socket's path: "
+			  "%.60s...",
 			  runtime);
 		return -1;
 	}
@@ -65,17 +65,17 @@ int runtime_directory(char path[URL_PATH_SIZE], struct error *error)
 	if (find(path, error) < 0)
 		return -1;
 	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-		error_system(error, "local:: cannot make %s", path);
+		error_system(error, "cannot make %s", path);
 		return -1;
 	}
 	if (lstat(path, &found) < 0) {
-		error_system(error, "local:: %s", path);
+		error_system(error, "%s", path);
 		return -1;
 	}
 	if (!S_ISDIR(found.st_mode))
-		wrong = "is no directory";
+		wrong = "is not a directory";
 	else if (found.st_uid != geteuid())
-		wrong = "belongs to somebody else";
+		wrong = "belongs to another user";
 	else if ((found.st_mode & 0077) != 0)
 		wrong = "can be entered by others (want mode 0700)";
 	else if (may_be_replaced(path))
@@ -84,8 +84,8 @@ int runtime_directory(char path[URL_PATH_SIZE], struct error *error)
 	else
 		return 0;
 	error_set(error, EXIT_CONFIG,
-		  "local:: %s %s: it is not used; remove "
-		  "it, or name another server",
+		  "%s %s: it is not used; remove it, or set "
+		  "XDG_RUNTIME_DIR",
 		  path, wrong);
 	return -1;
 }

@@ -15,8 +15,8 @@
 #define ADDRESS_TIME 250 /* ms for an address while others are left */
 #define BACKLOG_PAUSE 5  /* ms */
 
-/* ms until a connection whose bytes nobody acknowledges is given up, with what
- * it still had to deliver: retransmission alone goes on for a quarter hour */
+/* ms until a connection is given up if its bytes are not acknowledged, with
+ * what it still had to deliver: retransmission alone goes on for 15 min */
 #define UNACKNOWLEDGED 5000
 
 void stream_init(struct stream *stream)
@@ -54,8 +54,8 @@ static void unix_address(struct address *address, const char *path)
 	address->length = sizeof(name);
 }
 
-/* A socket that is connecting or connected; -1 with errno, EAGAIN where a Unix
- * socket's backlog is full. */
+/* A socket, with errno 0 if it is connected, and EINPROGRESS if it will be; -1 with
+ * errno, EAGAIN if a Unix socket's backlog is full. */
 static int connect_socket(const struct address *address)
 {
 	int family = address->socket.ss_family;
@@ -69,14 +69,16 @@ static int connect_socket(const struct address *address)
 		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged,
 			   sizeof(unacknowledged));
 	}
-	if (connect(fd, (const struct sockaddr *)&address->socket,
-		    address->length) == 0 ||
-	    errno == EINPROGRESS)
-		return fd;
-	cause = errno;
-	close(fd);
+	cause = connect(fd, (const struct sockaddr *)&address->socket,
+			address->length) < 0
+			? errno
+			: 0;
+	if (cause != 0 && cause != EINPROGRESS) {
+		close(fd);
+		fd = -1;
+	}
 	errno = cause;
-	return -1;
+	return fd;
 }
 
 void stream_leave(struct stream *stream)
@@ -124,64 +126,6 @@ static const char *fail_by(struct stream *stream, int error)
 	return fail(stream, strerror(error));
 }
 
-/* An address of a kind that this machine does not have, as IPv6 in most
- * containers: it says nothing of the server. */
-static bool is_unusable(int cause)
-{
-	return cause == EADDRNOTAVAIL || cause == EAFNOSUPPORT ||
-	       cause == ENETUNREACH;
-}
-
-/* Tries the addresses from stream->address on. cause: why the one before them
- * failed; 0 if there is none. */
-static const char *connect_next(struct stream *stream, int cause)
-{
-	for (; stream->address < stream->addresses.count; stream->address++) {
-		stream->fd = connect_socket(
-			&stream->addresses.list[stream->address]);
-		if (stream->fd >= 0) {
-			stream->state = STREAM_CONNECTING;
-			stream->retry = deadline_in(ADDRESS_TIME);
-			return NULL;
-		}
-		if (cause == 0 || !is_unusable(errno))
-			cause = errno;
-		if (cause == EAGAIN) {
-			stream->state = STREAM_PAUSING;
-			stream->retry = deadline_in(BACKLOG_PAUSE);
-			return NULL;
-		}
-	}
-	return fail_by(stream, cause != 0 ? cause : ENOENT);
-}
-
-const char *stream_open(struct stream *stream, const struct url *url)
-{
-	stream_close(stream);
-	stream->failure = (struct tls_failure){0};
-	stream->error = 0;
-	stream->tls_host = url->tls ? url->host : NULL;
-	stream->address = 0;
-	if (url->kind == URL_UNIX) {
-		unix_address(&stream->addresses.list[0], url->path);
-		stream->addresses.count = 1;
-	} else if (stream->addresses.count == 0 &&
-		   resolve_numeric(url->host, url->port, &stream->addresses) <
-			   0) {
-		stream->lookup = resolve_start(url->host, url->port);
-		if (stream->lookup == NULL)
-			return fail_by(stream, errno);
-		stream->state = STREAM_RESOLVING;
-		return NULL;
-	}
-	return connect_next(stream, 0);
-}
-
-static bool is_last_address(const struct stream *stream)
-{
-	return stream->address + 1 >= stream->addresses.count;
-}
-
 static const char *shake_hands(struct stream *stream)
 {
 	int done = tls_module()->handshake(stream->tls);
@@ -203,6 +147,76 @@ static const char *start_tls(struct stream *stream)
 	return shake_hands(stream);
 }
 
+/* It is connected. */
+static const char *go_up(struct stream *stream)
+{
+	stream->state = STREAM_UP;
+	if (stream->keep_alive)
+		keep_alive(stream->fd);
+	return stream->tls_host != NULL ? start_tls(stream) : NULL;
+}
+
+/* An address of a kind that this machine does not have, as IPv6 in most
+ * containers: it says nothing of the server. */
+static bool is_unusable(int cause)
+{
+	return cause == EADDRNOTAVAIL || cause == EAFNOSUPPORT ||
+	       cause == ENETUNREACH;
+}
+
+/* Tries the addresses from stream->address on. cause: why the one before them
+ * failed; 0 if there is none. */
+static const char *connect_next(struct stream *stream, int cause)
+{
+	for (; stream->address < stream->addresses.count; stream->address++) {
+		stream->fd = connect_socket(
+			&stream->addresses.list[stream->address]);
+		if (stream->fd >= 0 && errno == 0)
+			return go_up(stream);
+		if (stream->fd >= 0) {
+			stream->state = STREAM_CONNECTING;
+			stream->retry = deadline_in(ADDRESS_TIME);
+			return NULL;
+		}
+		if (cause == 0 || !is_unusable(errno))
+			cause = errno;
+		if (cause == EAGAIN) {
+			stream->state = STREAM_PAUSING;
+			stream->retry = deadline_in(BACKLOG_PAUSE);
+			return NULL;
+		}
+	}
+	return fail_by(stream, cause != 0 ? cause : ENOENT);
+}
+
+const char *stream_open(struct stream *stream, const struct endpoint *at,
+			bool tls)
+{
+	stream_close(stream);
+	stream->failure = (struct tls_failure){0};
+	stream->error = 0;
+	stream->tls_host = tls ? at->host : NULL;
+	stream->address = 0;
+	if (at->path != NULL) {
+		unix_address(&stream->addresses.list[0], at->path);
+		stream->addresses.count = 1;
+	} else if (stream->addresses.count == 0 &&
+		   resolve_numeric(at->host, at->port, &stream->addresses) <
+			   0) {
+		stream->lookup = resolve_start(at->host, at->port);
+		if (stream->lookup == NULL)
+			return fail_by(stream, errno);
+		stream->state = STREAM_RESOLVING;
+		return NULL;
+	}
+	return connect_next(stream, 0);
+}
+
+static bool is_last_address(const struct stream *stream)
+{
+	return stream->address + 1 >= stream->addresses.count;
+}
+
 /* Connected, failed, or (revents is 0) it has had its time. */
 static const char *connected(struct stream *stream, short revents)
 {
@@ -212,12 +226,8 @@ static const char *connected(struct stream *stream, short revents)
 	if (revents != 0 &&
 	    getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0)
 		cause = errno;
-	if (cause == 0) {
-		stream->state = STREAM_UP;
-		if (stream->keep_alive)
-			keep_alive(stream->fd);
-		return stream->tls_host != NULL ? start_tls(stream) : NULL;
-	}
+	if (cause == 0)
+		return go_up(stream);
 	if (is_last_address(stream))
 		return fail_by(stream, cause);
 	stream_close(stream);

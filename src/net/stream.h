@@ -1,29 +1,34 @@
 /*
- * A stream of bytes to a server: from its URL through name, addresses,
- * connecting and (rediss://) the TLS handshake to one that is up. Nothing
+ * The room of the network: what leaves this machine's process, and what starts
+ * the private server. It knows bytes and addresses, not Redis. server/ comes in
+ * by this header; settings/ by url.h, a value; cmd/ by local.h and tls_load.h.
+ * Sockets, OpenSSL and dlopen(3) are called in this room only.
+ *
+ * A stream of bytes to a server: from its endpoint through name, addresses,
+ * connecting and (rediss://) the TLS handshake until it is up. Nothing
  * blocks; sockets are close-on-exec from birth and never raise SIGPIPE. For
  * rediss:// tls_load comes before all else.
  *
- *	stream_open(&stream, &url)
+ *	stream_open(&stream, &endpoint, tls)	a Unix socket may be up now
  *	... poll stream_fd for stream_events, until stream_wake ...
  *	stream_step(&stream, revents)     until state is STREAM_UP
  *	stream_send, stream_receive
  *
- * Where a host has several addresses, each gets 250 ms while others are left
- * (RFC 8305's Connection Attempt Delay), so that a dead one does not use up
- * the time. The last addresses found are kept for later connections: a name is
+ * If a host has several addresses, each gets 250 ms while others are left (RFC
+ * 8305's Connection Attempt Delay), so that a dead one does not use up the
+ * time. The last addresses found are kept for later connections: a name is
  * never looked up again while a lock is held.
  */
-#ifndef STREAM_H
-#define STREAM_H
+#ifndef NET_STREAM_H
+#define NET_STREAM_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/deadline.h"
+#include "net/endpoint.h"
 #include "net/resolve.h"
 #include "net/tls.h"
-#include "net/url.h"
 
 enum stream_state {
 	STREAM_DOWN,
@@ -36,14 +41,14 @@ enum stream_state {
 
 struct stream {
 	enum stream_state state;
-	int fd;          /* the socket, -1 where there is none */
+	int fd;          /* the socket, -1 if there is none */
 	bool keep_alive; /* for one that mostly listens */
 	uint16_t port;
 	struct resolve *lookup;
 	struct addresses addresses;
 	size_t address; /* the one that is being tried */
 	struct deadline retry;
-	const char *tls_host; /* the URL's, whom TLS is to prove; or NULL */
+	const char *tls_host; /* that TLS is to prove; NULL: no TLS */
 	struct tls *tls;
 	struct tls_failure failure; /* of the last connection */
 	int error;                  /* errno, if it failed by that; else 0 */
@@ -55,13 +60,14 @@ void stream_close(struct stream *stream);
 /* What was not sent yet never is, nor by the kernel: stream_close follows. */
 void stream_reset(struct stream *stream);
 
-/* Closes it here, and says nothing to the server: another process has it, too.
- * */
+/* Closes it here, and says nothing to the server: another process has it,
+ * too. */
 void stream_leave(struct stream *stream);
 
 /* NULL, or why it failed, which lives until it is opened again; then it is
- * DOWN. The URL must outlive the connection. */
-const char *stream_open(struct stream *stream, const struct url *url);
+ * DOWN. The endpoint must outlive the connection. */
+const char *stream_open(struct stream *stream, const struct endpoint *at,
+			bool tls);
 const char *stream_step(struct stream *stream, short revents);
 
 int stream_fd(const struct stream *stream);
@@ -70,8 +76,8 @@ int stream_fd(const struct stream *stream);
 short stream_events(const struct stream *stream, bool output);
 struct deadline stream_wake(const struct stream *stream);
 
-/* As recv(2), with size at least TLS_RECORD, and send(2); -1 with EAGAIN where
- * it would block. Both are to be tried when poll(2) says anything. */
+/* As recv(2), with size at least TLS_RECORD, and send(2); -1 with EAGAIN if it
+ * would block. Both are to be tried when poll(2) says anything. */
 ssize_t stream_receive(struct stream *stream, void *data, size_t size);
 ssize_t stream_send(struct stream *stream, const void *data, size_t size);
 
@@ -85,7 +91,7 @@ size_t stream_backlog(const struct stream *stream, int64_t ms);
 /* The address it is connected to, as text; 0 or -1. */
 int stream_address(const struct stream *stream, char *text, size_t size);
 
-/* Whether somebody listens on a Unix socket, if only with a full backlog. */
+/* Whether a server listens on a Unix socket, be it with a full backlog. */
 bool stream_is_listening(const char *path);
 
 #endif

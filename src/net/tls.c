@@ -1,4 +1,4 @@
-#include "net/tls_context.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#define TAKEN_MOST 65536 /* bytes off the socket, by one call */
+#include "built.h"
+
+#define TAKEN_MOST 65536   /* bytes off the socket, by one call */
+#define QUOTED_LONGEST 200 /* bytes of a path */
 
 struct tls {
 	SSL *ssl;
@@ -26,7 +31,145 @@ struct tls {
 
 static SSL_CTX *context;
 static BIO_METHOD *method;
-static const struct tls_settings *settings;
+static struct tls_settings settings;
+
+static const char *reason(void)
+{
+	unsigned long error = ERR_peek_error();
+	const char *text = ERR_reason_error_string(error);
+
+	return text != NULL ? text : strerror(ERR_GET_REASON(error));
+}
+
+/* --- files --------------------------------------------------------------- */
+
+static int refuse(char *text, size_t size, const char *option, const char *path,
+		  const char *why)
+{
+	snprintf(text, size, "%s '%.*s%s': %s", option, QUOTED_LONGEST, path,
+		 strlen(path) > QUOTED_LONGEST ? "..." : "", why);
+	return -1;
+}
+
+/* Only a regular file: others may have no end, or never begin. A user who can
+ * write the key's file chooses our identity. */
+static const char *why_unfit(const char *path, bool secret)
+{
+	struct stat found;
+	FILE *file;
+
+	if (stat(path, &found) < 0)
+		return strerror(errno);
+	if (!S_ISREG(found.st_mode))
+		return "it is not a regular file";
+	if (secret && (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "others may write it: chmod go-w";
+	file = fopen(path, "re");
+	if (file == NULL)
+		return strerror(errno);
+	fclose(file);
+	return NULL;
+}
+
+static int use_cacert(const char *path)
+{
+	return SSL_CTX_load_verify_locations(context, path, NULL);
+}
+
+/* An authority between that is revoked is as bad as a server that is. */
+static int use_crl(const char *path)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(context);
+	X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+
+	return lookup != NULL &&
+	       X509_load_crl_file(lookup, path, X509_FILETYPE_PEM) > 0 &&
+	       X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK |
+						   X509_V_FLAG_CRL_CHECK_ALL);
+}
+
+static int use_cert(const char *path)
+{
+	return SSL_CTX_use_certificate_chain_file(context, path);
+}
+
+static int use_key(const char *path)
+{
+	return SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) &&
+	       SSL_CTX_check_private_key(context);
+}
+
+static int read_files(char *text, size_t size)
+{
+	const struct {
+		const char *option, *path;
+		int (*use)(const char *path);
+	} files[] = {
+		{"cacert", settings.cacert, use_cacert},
+		{"crl", settings.crl, use_crl},
+		{"cert", settings.cert, use_cert},
+		{"key-file", settings.key_file, use_key},
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const char *why;
+
+		if (files[i].path == NULL)
+			continue;
+		why = why_unfit(files[i].path, files[i].use == use_key);
+		ERR_clear_error();
+		if (why == NULL && files[i].use(files[i].path) != 1)
+			why = reason();
+		if (why != NULL)
+			return refuse(text, size, files[i].option,
+				      files[i].path, why);
+	}
+	return 0;
+}
+
+/* --- rules --------------------------------------------------------------- */
+
+/* A passphrase is never asked for. */
+static int no_passphrase(char *text, int size, int writing, void *unused)
+{
+	(void)text;
+	(void)size;
+	(void)writing;
+	(void)unused;
+	return -1;
+}
+
+static void set_rules(void)
+{
+	/* the system's own settings may ask for more */
+	if (SSL_CTX_get_min_proto_version(context) < TLS1_2_VERSION)
+		SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+	SSL_CTX_set_options(context,
+			    SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+					  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+					  SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+	SSL_CTX_set_verify(
+		context, settings.insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
+		NULL);
+}
+
+static int make_context(char *text, size_t size)
+{
+	/* threads may still run when the process exits */
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+	context = SSL_CTX_new(TLS_client_method());
+	if (context == NULL) {
+		snprintf(text, size, "OpenSSL cannot be used: %s", reason());
+		return -1;
+	}
+	set_rules();
+	if (settings.cacert == NULL && !settings.insecure)
+		SSL_CTX_set_default_verify_paths(context);
+	return read_files(text, size);
+}
 
 /* --- the socket ---------------------------------------------------------- */
 /* A BIO of our own, as OpenSSL's raises SIGPIPE and reads without a bound. */
@@ -119,7 +262,7 @@ static bool is_about_us(const struct tls *tls, int alert)
 /* "tlsv1 alert unknown ca" and the like */
 static void explain_alert(struct tls *tls, int alert)
 {
-	const char *text = tls_reason();
+	const char *text = reason();
 	const char *name = strstr(text, "alert ");
 
 	if (name != NULL)
@@ -127,8 +270,8 @@ static void explain_alert(struct tls *tls, int alert)
 	tls->failure->refused = is_about_us(tls, alert);
 	if (!tls->failure->refused)
 		say(tls, "it refuses TLS with us: ", text);
-	else if (settings->cert == NULL)
-		say(tls, "it wants a certificate: see --cert and --key-file",
+	else if (settings.cert == NULL)
+		say(tls, "it requires a certificate: see --cert and --key-file",
 		    "");
 	else
 		say(tls, "it refuses our certificate: ", text);
@@ -154,12 +297,12 @@ static void explain(struct tls *tls)
 	else if (why == SSL_R_WRONG_VERSION_NUMBER)
 		say(tls, "it does not speak TLS (is it redis://?)", "");
 	else
-		say(tls, "TLS: ", tls_reason());
+		say(tls, "TLS: ", reason());
 }
 
-/* What a call came to that did not do what it was to do: -1 with errno, which
- * is EAGAIN where it goes on later; 0 at the end of the stream. */
-static int judge(struct tls *tls, int result)
+/* The result of a call that did not do its work: -1 with errno, which
+ * is EAGAIN if it goes on later; 0 at the end of the stream. */
+static int conclude(struct tls *tls, int result)
 {
 	int error = SSL_get_error(tls->ssl, result);
 
@@ -186,7 +329,7 @@ static void begin(struct tls *tls)
 /* --- connections ---------------------------------------------------------- */
 
 /* The name without what is not part of it in a certificate: an IPv6 address's
- * zone, a root's dot. Where it cannot be set nothing is accepted. */
+ * zone, a root's dot. If it cannot be set no certificate is accepted. */
 static bool expect(SSL *ssl, const char *host)
 {
 	char name[256];
@@ -212,9 +355,9 @@ static struct tls *tls_open(int fd, const char *host,
 
 	*failure = (struct tls_failure){0};
 	if (tls == NULL || ssl == NULL || bio == NULL ||
-	    !expect(ssl, settings->sni != NULL ? settings->sni : host)) {
+	    !expect(ssl, settings.sni != NULL ? settings.sni : host)) {
 		snprintf(failure->text, sizeof(failure->text),
-			 "TLS cannot be set up: %s", tls_reason());
+			 "TLS cannot be set up: %s", reason());
 		BIO_free(bio);
 		SSL_free(ssl);
 		free(tls);
@@ -238,7 +381,7 @@ static int tls_handshake(struct tls *tls)
 	tls->greeted = result == 1;
 	if (tls->greeted)
 		return 1;
-	if (judge(tls, result) < 0 && errno == EAGAIN)
+	if (conclude(tls, result) < 0 && errno == EAGAIN)
 		return 0;
 	if (tls->failure->text[0] == '\0')
 		say(tls, "TLS handshake: ",
@@ -253,7 +396,7 @@ static ssize_t tls_read(struct tls *tls, void *data, size_t size)
 	begin(tls);
 	got = SSL_read(tls->ssl, data, (int)size);
 	tls->read_writes = got <= 0 && SSL_want_write(tls->ssl);
-	return got > 0 ? got : judge(tls, got);
+	return got > 0 ? got : conclude(tls, got);
 }
 
 static ssize_t tls_write(struct tls *tls, const void *data, size_t size)
@@ -266,7 +409,7 @@ static ssize_t tls_write(struct tls *tls, const void *data, size_t size)
 	if (sent > 0)
 		return sent;
 	/* there may be an alert that says why */
-	if (judge(tls, sent) == 0 || errno == ECONNRESET)
+	if (conclude(tls, sent) == 0 || errno == ECONNRESET)
 		errno = EPIPE;
 	return -1;
 }
@@ -303,21 +446,25 @@ static int on_wanted(SSL *ssl, void *unused)
 
 static int tls_start(const struct tls_settings *from, char *text, size_t size)
 {
-	settings = from;
-	context = tls_context_new(settings, text, size);
-	if (context == NULL)
+	settings = *from;
+	if (make_context(text, size) < 0)
 		return -1;
 	SSL_CTX_set_cert_cb(context, on_wanted, NULL);
 	method = make_method();
 	if (method != NULL)
 		return 0;
-	snprintf(text, size, "OpenSSL cannot be used: %s", tls_reason());
+	snprintf(text, size, "OpenSSL cannot be used: %s", reason());
 	return -1;
+}
+
+static const char *tls_library(void)
+{
+	return OpenSSL_version(OPENSSL_VERSION);
 }
 
 extern const struct tls_module redlock_tls;
 
 __attribute__((visibility("default"))) const struct tls_module redlock_tls = {
-	TLS_VERSION, tls_start, tls_open,   tls_handshake,
-	tls_read,    tls_write, tls_events, tls_close,
+	TLS_VERSION, tls_library, tls_start,  tls_open,  tls_handshake,
+	tls_read,    tls_write,   tls_events, tls_close,
 };

@@ -7,36 +7,32 @@
  *	tls->read, tls->write
  *	tls->close
  *
- * Nothing blocks: what cannot go on says EAGAIN, and tls->events tells what to
- * poll the socket for. That is not what one would expect: a handshake reads
- * and writes by turns, and reading may have to write first.
+ * Nothing blocks: a call that cannot go on says EAGAIN, and tls->events tells
+ * what to poll the socket for. It may surprise: a handshake reads and writes by
+ * turns, and reading may have to write first.
  *
  * No byte waits in here while poll(2) sleeps: a record is only taken off the
- * socket when it is read, and whoever reads has room for the whole of it
+ * socket when it is read, and the reader has room for the whole of it
  * (TLS_RECORD). A call takes no more than a bounded number of bytes off the
  * socket, however fast a peer sends what is no data.
  *
- * Whom a server must prove to be: the URL's host, or the name of --sni. The
- * proof is a certificate by an authority of --cacert, else of the system's,
- * unless --insecure: one that has that name as a subjectAltName. A common name
- * does not count: authorities do not verify it as a host. With --crl the file
- * must have a current list of each authority up to the root, and none of them
- * may revoke a certificate of the chain. An unencrypted connection is never
- * made here.
+ * A server must prove that it is the URL's host, or the name of --sni. The
+ * proof is a certificate that has this name as a subjectAltName, by an
+ * authority of --cacert, or else of the system's; --insecure asks for none. A
+ * common name does not count: authorities do not verify it as a host. With
+ * --crl the file must have a current list of each authority up to the root, and
+ * none of them may revoke a certificate of the chain. An unencrypted connection
+ * is never made here.
  */
-#ifndef TLS_H
-#define TLS_H
+#ifndef NET_TLS_H
+#define NET_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-#ifndef VERSION
-#define VERSION "0"
-#endif
-
-/* Both sides must be of one build; the number is this table's. */
-#define TLS_VERSION VERSION " (2)"
+/* Both sides must be of one build (VERSION: built.h); the number is this table's. */
+#define TLS_VERSION VERSION " (3)"
 #define TLS_SYMBOL "redlock_tls"
 #define TLS_RECORD 16384 /* bytes of data, at most */
 
@@ -55,13 +51,16 @@ struct tls;
 struct tls_module {
 	const char *version; /* TLS_VERSION; stays in front of all else */
 
+	/* OpenSSL's name and version, as it is in use. */
+	const char *(*library)(void);
+
 	/* Reads the files; once, before all else. 0, or -1 with text. settings'
 	 * texts are the caller's and stay. */
 	int (*start)(const struct tls_settings *settings, char *text,
 		     size_t size);
 
 	/* On a socket that is connected and stays the caller's. failure is
-	 * filled by any call that fails. NULL where it failed. */
+	 * filled by any call that fails. NULL if it failed. */
 	struct tls *(*open)(int fd, const char *host,
 			    struct tls_failure *failure);
 

@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/output.h"
+#include "base/buffer.h"
+#include "base/number.h"
 #include "net/endpoint.h"
 
 #define DEFAULT_PORT 6379
 #define SENTINEL_PORT 26379
 #define SENTINEL "redis+sentinel://"
 #define CLUSTER "redis+cluster://"
+#define OF_SENTINELS "sentinel=" /* their login, after '?' */
 #define HOST_LONGEST 253
 #define QUOTED_LONGEST 64 /* bytes of what is no URL in an error */
 #define DIGITS "0123456789"
@@ -22,20 +24,64 @@
 	"redis://user:password@host, or the password goes into " \
 	"REDLOCK_PASSWORD; neither may follow '?'"
 
+/* Arrays, as each pointer would be relocated at each start. */
+static const struct scheme {
+	char text[20];
+	enum url_kind kind;
+	bool tls;
+} schemes[] = {
+	{"redis://", URL_TCP, false},
+	{"rediss://", URL_TCP, true},
+	{"unix://", URL_UNIX, false},
+	{SENTINEL, URL_SENTINEL, false},
+	{"rediss+sentinel://", URL_SENTINEL, true},
+	{CLUSTER, URL_CLUSTER, false},
+	{"rediss+cluster://", URL_CLUSTER, true},
+	{"local:", URL_LOCAL, false},
+};
+
+#define SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
+
+/* The scheme that text begins with, or NULL. */
+static const struct scheme *find_scheme(const char *text)
+{
+	for (size_t i = 0; i < SCHEMES; i++)
+		if (strncmp(text, schemes[i].text, strlen(schemes[i].text)) ==
+		    0)
+			return &schemes[i];
+	return NULL;
+}
+
+static const char *scheme_of(const struct url *url)
+{
+	size_t i = 0;
+
+	while (schemes[i].kind != url->kind || schemes[i].tls != url->tls)
+		i++;
+	return schemes[i].text;
+}
+
+static void release_secret(char *secret)
+{
+	if (secret != NULL)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
 void url_release(struct url *url)
 {
-	if (url->password != NULL)
-		explicit_bzero(url->password, strlen(url->password));
+	release_secret(url->password);
+	release_secret(url->seed_password);
 	free(url->user);
-	free(url->password);
-	free(url->host);
-	free(url->path);
+	free(url->seed_user);
+	endpoint_release(&url->at);
 	for (size_t i = 0; i < url->seed_count; i++)
-		url_release(&url->seeds[i]);
+		endpoint_release(&url->seeds[i]);
 	free(url->seeds);
 	free(url->master);
 	free(url->name);
 	free(url->advice);
+	free(url->seed_advice);
 	*url = (struct url){0};
 }
 
@@ -77,18 +123,34 @@ static bool is_same_host(const char *one, const char *other)
 	return length == other_length && strncasecmp(one, other, length) == 0;
 }
 
+static bool have_same_seed(const struct url *one, const struct url *other)
+{
+	for (size_t i = 0; i < one->seed_count; i++)
+		for (size_t k = 0; k < other->seed_count; k++)
+			if (one->seeds[i].port == other->seeds[k].port &&
+			    is_same_host(one->seeds[i].host,
+					 other->seeds[k].host))
+				return true;
+	return false;
+}
+
 bool url_is_same(const struct url *one, const struct url *other)
 {
 	if (one->kind != other->kind)
 		return false;
 	switch (one->kind) {
 	case URL_TCP:
-		return one->port == other->port &&
-		       is_same_host(one->host, other->host);
+		return one->at.port == other->at.port &&
+		       is_same_host(one->at.host, other->at.host);
 	case URL_UNIX:
-		return is_same_path(one->path, other->path);
+		return is_same_path(one->at.path, other->at.path);
+	case URL_SENTINEL:
+		return strcmp(one->master, other->master) == 0 &&
+		       have_same_seed(one, other);
+	case URL_CLUSTER:
+		return have_same_seed(one, other);
 	default:
-		return strcmp(one->name, other->name) == 0;
+		return true;
 	}
 }
 
@@ -96,79 +158,111 @@ struct url url_copy(const struct url *url)
 {
 	struct url copy = *url;
 
-	copy.user = heap_copy(url->user);
-	copy.password = heap_copy(url->password);
-	copy.host = heap_copy(url->host);
-	copy.path = heap_copy(url->path);
+	copy.user = xstrdup(url->user);
+	copy.password = xstrdup(url->password);
+	copy.at = endpoint_copy(&url->at);
 	if (url->seeds != NULL)
-		copy.seeds = heap_get(url->seed_count, sizeof(*copy.seeds));
+		copy.seeds = xcalloc(url->seed_count, sizeof(*copy.seeds));
 	for (size_t i = 0; url->seeds != NULL && i < url->seed_count; i++)
-		copy.seeds[i] = url_copy(&url->seeds[i]);
-	copy.master = heap_copy(url->master);
-	copy.name = heap_copy(url->name);
-	copy.advice = heap_copy(url->advice);
+		copy.seeds[i] = endpoint_copy(&url->seeds[i]);
+	copy.master = xstrdup(url->master);
+	copy.seed_user = xstrdup(url->seed_user);
+	copy.seed_password = xstrdup(url->seed_password);
+	copy.name = xstrdup(url->name);
+	copy.advice = xstrdup(url->advice);
+	copy.seed_advice = xstrdup(url->seed_advice);
 	return copy;
+}
+
+struct url url_seed(const struct url *url, size_t seed)
+{
+	bool own = url->seed_password != NULL;
+	char name[ENDPOINT_TEXT];
+
+	return (struct url){
+		.tls = url->tls,
+		.user = xstrdup(own ? url->seed_user : url->user),
+		.password = xstrdup(own ? url->seed_password : url->password),
+		.at = endpoint_copy(&url->seeds[seed]),
+		.name = xstrdup(endpoint_format(name, &url->seeds[seed])),
+	};
+}
+
+/* What stands between them becomes "***", as its length is a secret, too. */
+static void hide(char *start, const char *end)
+{
+	size_t length = (size_t)(end - start);
+	size_t shown = length < 3 ? length : 3;
+	size_t rest = strlen(end) + 1;
+
+	memset(start, '*', length);
+	memmove(start + shown, end, rest);
+	memset(start + shown + rest, '\0', length - shown);
+}
+
+/* The login of Sentinels in text, behind '?' or '&'; NULL if there is none. */
+static char *find_seed_login(const char *text)
+{
+	const char *at = text;
+
+	while ((at = strstr(at, OF_SENTINELS)) != NULL) {
+		at += strlen(OF_SENTINELS);
+		if (at - text > (int)strlen(OF_SENTINELS) &&
+		    strchr("?&", at[-1 - (int)strlen(OF_SENTINELS)]) != NULL)
+			return (char *)at;
+	}
+	return NULL;
 }
 
 void url_hide_secret(char *text)
 {
-	char *end = strrchr(text, '@');
-	char *start = strstr(text, "://");
-	size_t login, shown, rest;
+	char *seed = find_seed_login(text);
+	char *end, *start;
 
-	if (end == NULL)
-		return;
-	start = start != NULL && start < end ? start + 3 : text;
-	login = (size_t)(end - start);
-	shown = login < 3 ? login : 3;
-	rest = strlen(end) + 1;
-	/* its length is a secret too */
-	memset(start, '*', login);
-	memmove(start + shown, end, rest);
-	memset(start + shown + rest, '\0', login - shown);
+	/* whatever follows it may be a part of it */
+	if (seed != NULL)
+		hide(seed, seed + strlen(seed));
+	end = strrchr(text, '@');
+	start = strstr(text, "://");
+	if (end != NULL)
+		hide(start != NULL && start < end ? start + 3 : text, end);
 }
 
 void url_hide_logins(char *text)
 {
 	for (; (text = strstr(text, "://")) != NULL; text += 3) {
 		char *start = text + 3;
-		size_t length = strcspn(start, " \t\n'\"");
-		char *at = memrchr(start, '@', length);
-		size_t login = at != NULL ? (size_t)(at - start) : 0;
-		size_t shown = login < 3 ? login : 3;
+		char *end = start + strcspn(start, " \t\n'\"");
+		char *seed = find_seed_login(start), *at;
 
-		if (login == 0 || memchr(start, ':', login) == NULL)
-			continue; /* a user, at most */
-		memset(start, '*', shown);
-		memmove(start + shown, at, strlen(at) + 1);
+		if (seed != NULL && seed < end) {
+			hide(seed, end);
+			end = seed;
+		}
+		at = memrchr(start, '@', (size_t)(end - start));
+		/* without a ':' it is a user, at most */
+		if (at != NULL &&
+		    memchr(start, ':', (size_t)(at - start)) != NULL)
+			hide(start, at);
 	}
 }
 
 void url_hide_password(char *text, const char *password)
 {
 	size_t length = password != NULL ? strlen(password) : 0;
-	size_t shown = length < 3 ? length : 3;
 
 	if (length == 0)
 		return;
-	for (; (text = strstr(text, password)) != NULL; text += shown) {
-		const char *rest = text + length;
-
-		memset(text, '*', shown);
-		memmove(text + shown, rest, strlen(rest) + 1);
-	}
+	for (; (text = strstr(text, password)) != NULL;
+	     text += length < 3 ? length : 3)
+		hide(text, text + length);
 }
 
 static bool is_scheme(const char *text, size_t length)
 {
-	static const char *const schemes[] = {
-		"redis",          "rediss",        "unix",
-		"redis+sentinel", "redis+cluster", "local",
-	};
-
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-		if (strlen(schemes[i]) == length &&
-		    strncmp(schemes[i], text, length) == 0)
+	for (size_t i = 0; i < SCHEMES; i++)
+		if (strcspn(schemes[i].text, ":") == length &&
+		    strncmp(schemes[i].text, text, length) == 0)
 			return true;
 	return false;
 }
@@ -198,7 +292,7 @@ static size_t host_length(const char *text)
 	return length;
 }
 
-/* The host in what is behind a scheme; NULL if an '@' may be within a secret. */
+/* The host in what follows a scheme; NULL if an '@' may be within a secret. */
 static const char *find_host(const char *text)
 {
 	const char *at = strrchr(text, '@');
@@ -218,7 +312,7 @@ static size_t path_length(const char *text)
 		       : length;
 }
 
-/* The host, or the path, behind a scheme; NULL if there is none to be quoted. */
+/* The host, or the path, after a scheme; NULL if there is none to be quoted. */
 static const char *find_quoted(const char *text, size_t scheme, size_t *length)
 {
 	const char *rest = text + scheme, *host;
@@ -285,15 +379,18 @@ static int hex_value(char c)
 static int percent_decode(char *text)
 {
 	char *to = text;
+	int high, low;
 
 	for (; *text; text++) {
 		if (*text != '%') {
 			*to++ = *text;
 			continue;
 		}
-		if (hex_value(text[1]) < 0 || hex_value(text[2]) < 0)
+		high = hex_value(text[1]);
+		low = high < 0 ? -1 : hex_value(text[2]);
+		if (low < 0)
 			return -1;
-		*to = (char)(hex_value(text[1]) << 4 | hex_value(text[2]));
+		*to = (char)(high * 16 + low);
 		if (*to++ == '\0')
 			return -1;
 		text += 2;
@@ -302,41 +399,55 @@ static int percent_decode(char *text)
 	return 0;
 }
 
+/* "user:password", ":password" or "user", which is changed. NULL, or what is
+ * wrong; what was found until then is the caller's, too. */
+static const char *read_login(char *text, char **user, char **password)
+{
+	char *secret = strchr(text, ':');
+
+	if (secret != NULL)
+		*secret++ = '\0';
+	if (strpbrk(text, "/?#") != NULL)
+		return "a user can contain '/', '?' and '#' only as %2F, %3F "
+		       "and %23";
+	if (percent_decode(text) < 0 ||
+	    (secret != NULL && percent_decode(secret) < 0))
+		return "a broken percent-escape in the login";
+	if (*text != '\0')
+		*user = xstrdup(text);
+	if (secret != NULL) {
+		*password = xstrdup(secret);
+		explicit_bzero(secret, strlen(secret));
+	}
+	return NULL;
+}
+
 /* Cuts "user:password@" off *rest. NULL, or what is wrong. */
 static const char *parse_login(struct url *url, char **rest)
 {
 	char *at = strrchr(*rest, '@');
-	char *user = *rest, *password;
+	const char *wrong;
 
 	if (at == NULL)
 		return NULL;
 	*at = '\0';
+	/* after the first host, these would be lost: h1,user:password@h2 */
+	if (strchr(*rest, ',') != NULL)
+		return "the login goes before the first host, once, and a "
+		       "comma in it is %2C";
+	wrong = read_login(*rest, &url->user, &url->password);
 	*rest = at + 1;
-	password = strchr(user, ':');
-	if (password != NULL)
-		*password++ = '\0';
-	if (strpbrk(user, "/?#") != NULL)
-		return "a user can contain '/', '?' and '#' only as %2F, %3F "
-		       "and %23";
-	if (percent_decode(user) < 0 ||
-	    (password != NULL && percent_decode(password) < 0))
-		return "a broken percent-escape in the login";
-	if (*user != '\0')
-		url->user = heap_copy(user);
-	if (password != NULL) {
-		url->password = heap_copy(password);
-		explicit_bzero(password, strlen(password));
-	}
-	if (*user == '\0' && (password == NULL || *url->password == '\0'))
-		return "an empty login before '@'";
-	return NULL;
+	if (wrong == NULL && url->user == NULL &&
+	    (url->password == NULL || *url->password == '\0'))
+		wrong = "an empty login before '@'";
+	return wrong;
 }
 
 static const char *parse_db(struct url *url, const char *text)
 {
-	long db = place_number(text, 65535);
+	int64_t db;
 
-	if (db < 0)
+	if (number_parse(text, 0, 65535, &db) < 0)
 		return "the database is not a number from 0 to 65535";
 	url->db = (uint32_t)db;
 	return NULL;
@@ -347,22 +458,21 @@ static const char *parse_tcp(struct url *url, char *rest)
 	const char *wrong;
 	char *db;
 
-	url->kind = URL_TCP;
-	url->port = DEFAULT_PORT;
+	url->at.port = DEFAULT_PORT;
 	wrong = parse_login(url, &rest);
 	if (wrong != NULL)
 		return wrong;
 	if (strchr(rest, ';') != NULL)
-		return "commas stand between servers, not ';'";
+		return "separate servers by commas, not ';'";
 	if (strchr(rest, '?') != NULL)
-		return "'?' is for unix:// only: a database is "
+		return "'?' cannot follow this: a database is "
 		       "redis://host:port/N";
 	if (rest[0] == '/' && isalpha((unsigned char)rest[1]))
 		return "a socket is unix:///path";
 	db = strchr(rest, '/');
 	if (db != NULL)
 		*db++ = '\0';
-	wrong = place_parse(url, rest);
+	wrong = endpoint_parse(&url->at, rest);
 	if (wrong == NULL && db != NULL && *db != '\0')
 		wrong = parse_db(url, db);
 	return wrong;
@@ -373,7 +483,6 @@ static const char *parse_unix(struct url *url, char *rest)
 	const char *wrong;
 	char *query;
 
-	url->kind = URL_UNIX;
 	if (*rest != '/') {
 		wrong = parse_login(url, &rest);
 		if (wrong != NULL)
@@ -390,7 +499,7 @@ static const char *parse_unix(struct url *url, char *rest)
 		       "unix://user:password@/path";
 	if (strlen(rest) >= URL_PATH_SIZE)
 		return "a socket's path can have 107 bytes at most";
-	url->path = heap_copy(rest);
+	url->at.path = xstrdup(rest);
 	if (query == NULL)
 		return NULL;
 	if (strncmp(query, "db=", 3) != 0)
@@ -398,27 +507,20 @@ static const char *parse_unix(struct url *url, char *rest)
 	return parse_db(url, query + 3);
 }
 
-/* Hosts that know where the server is, and nothing behind them. */
+/* Hosts that know the server's address, and nothing after them. */
 static const char *parse_seeds(struct url *url, char *rest, uint16_t port)
 {
-	url->seeds = heap_get(SEEDS_MAX, sizeof(*url->seeds));
+	url->seeds = xcalloc(SEEDS_MAX, sizeof(*url->seeds));
 	for (char *text; (text = strsep(&rest, ",")) != NULL;) {
-		struct url *seed = &url->seeds[url->seed_count];
-		struct buffer name = {0};
+		struct endpoint *seed = &url->seeds[url->seed_count];
 		const char *wrong;
 
 		if (url->seed_count == SEEDS_MAX)
 			return "it takes 8 hosts at most";
 		seed->port = port;
-		wrong = place_parse(seed, text);
-		if (wrong != NULL) {
-			url_release(seed);
-			return wrong;
-		}
-		place_print(&name, seed);
-		seed->name = name.data;
-		for (size_t i = 0; i < url->seed_count; i++)
-			if (strcmp(url->seeds[i].name, seed->name) == 0)
+		wrong = endpoint_parse(seed, text);
+		for (size_t i = 0; wrong == NULL && i < url->seed_count; i++)
+			if (endpoint_is_same(&url->seeds[i], seed))
 				wrong = "a host is named twice";
 		url->seed_count++;
 		if (wrong != NULL)
@@ -427,15 +529,57 @@ static const char *parse_seeds(struct url *url, char *rest, uint16_t port)
 	return NULL;
 }
 
-static const char *parse_sentinel(struct url *url, char *rest)
+static const char *parse_seed_login(struct url *url, char *text)
 {
 	const char *wrong;
-	char *name, *db;
 
-	url->kind = URL_SENTINEL;
+	/* twice: a part of a password, maybe, whose '&' was not escaped */
+	if (url->seed_user != NULL || url->seed_password != NULL)
+		return "'sentinel=' is there twice";
+	wrong = read_login(text, &url->seed_user, &url->seed_password);
+	if (wrong == NULL &&
+	    (url->seed_password == NULL ? url->seed_user == NULL
+					: *url->seed_password == '\0'))
+		wrong = "'sentinel=' needs user:password, :password or user";
+	return wrong;
+}
+
+/* "db=N" and "sentinel=login", with '&' between them. db: it is set already. */
+static const char *parse_query(struct url *url, char *query, bool db)
+{
+	const char *wrong = NULL;
+	char *text;
+
+	while (wrong == NULL && (text = strsep(&query, "&")) != NULL) {
+		if (strncmp(text, "db=", 3) == 0) {
+			wrong = db ? "the database is there twice"
+				   : parse_db(url, text + 3);
+			db = true;
+		} else if (strncmp(text, OF_SENTINELS, strlen(OF_SENTINELS)) ==
+			   0) {
+			wrong = parse_seed_login(url,
+						 text + strlen(OF_SENTINELS));
+		} else {
+			wrong = "only db=N and sentinel=user:password can "
+				"follow '?', with '&' between them";
+		}
+	}
+	return wrong;
+}
+
+static const char *parse_sentinel(struct url *url, char *rest)
+{
+	const char *wrong, *seed_login = find_seed_login(rest);
+	char *name, *db, *query;
+
+	if (seed_login != NULL && strchr(seed_login, '@') != NULL)
+		return "an '@' after 'sentinel=' is %40";
 	wrong = parse_login(url, &rest);
 	if (wrong != NULL)
 		return wrong;
+	query = strchr(rest, '?');
+	if (query != NULL)
+		*query++ = '\0';
 	name = strchr(rest, '/');
 	if (name == NULL)
 		return "the master's name is missing: " SENTINEL
@@ -447,11 +591,15 @@ static const char *parse_sentinel(struct url *url, char *rest)
 	wrong = parse_seeds(url, rest, SENTINEL_PORT);
 	if (wrong != NULL)
 		return wrong;
-	if (place_check_host(name, "._-") != NULL)
+	if (endpoint_check_host(name, "._-") != NULL)
 		return "a master's name has only letters, digits, '.', '-' "
 		       "and '_'";
-	url->master = heap_copy(name);
-	return db != NULL && *db != '\0' ? parse_db(url, db) : NULL;
+	url->master = xstrdup(name);
+	if (db != NULL && *db != '\0')
+		wrong = parse_db(url, db);
+	if (wrong == NULL && query != NULL)
+		wrong = parse_query(url, query, db != NULL && *db != '\0');
+	return wrong;
 }
 
 static const char *parse_cluster(struct url *url, char *rest)
@@ -459,12 +607,11 @@ static const char *parse_cluster(struct url *url, char *rest)
 	const char *wrong;
 	char *slash;
 
-	url->kind = URL_CLUSTER;
 	wrong = parse_login(url, &rest);
 	if (wrong != NULL)
 		return wrong;
 	slash = strchr(rest, '/');
-	if (slash != NULL && slash[1] != '\0')
+	if ((slash != NULL && slash[1] != '\0') || strchr(rest, '?') != NULL)
 		return "a cluster has no databases and no path";
 	if (slash != NULL)
 		*slash = '\0';
@@ -474,33 +621,31 @@ static const char *parse_cluster(struct url *url, char *rest)
 static char *make_name(const struct url *url)
 {
 	struct buffer name = {0};
+	char text[ENDPOINT_TEXT];
 
+	buffer_print(&name, "%s", scheme_of(url));
 	switch (url->kind) {
 	case URL_SENTINEL:
 	case URL_CLUSTER:
-		buffer_print(&name, "%s",
-			     url->kind == URL_CLUSTER ? CLUSTER : SENTINEL);
 		for (size_t i = 0; i < url->seed_count; i++)
 			buffer_print(&name, i > 0 ? ",%s" : "%s",
-				     url->seeds[i].name);
+				     endpoint_format(text, &url->seeds[i]));
 		if (url->master != NULL)
 			buffer_print(&name, "/%s", url->master);
 		if (url->db != 0)
 			buffer_print(&name, "/%u", url->db);
 		break;
 	case URL_TCP:
-		buffer_print(&name, url->tls ? "rediss://" : "redis://");
-		place_print(&name, url);
+		buffer_print(&name, "%s", endpoint_format(text, &url->at));
 		if (url->db != 0)
 			buffer_print(&name, "/%u", url->db);
 		break;
 	case URL_UNIX:
-		buffer_print(&name, "unix://%s", url->path);
+		buffer_print(&name, "%s", url->at.path);
 		if (url->db != 0)
 			buffer_print(&name, "?db=%u", url->db);
 		break;
 	case URL_LOCAL:
-		buffer_print(&name, "local:");
 		break;
 	}
 	return name.data;
@@ -508,31 +653,37 @@ static char *make_name(const struct url *url)
 
 static const char *parse_copy(struct url *url, char *copy)
 {
-	if (strncmp(copy, "redis://", 8) == 0)
-		return parse_tcp(url, copy + 8);
-	if (strncmp(copy, "rediss://", 9) == 0) {
-		url->tls = true;
-		return parse_tcp(url, copy + 9);
-	}
-	if (strncmp(copy, "unix://", 7) == 0)
-		return parse_unix(url, copy + 7);
-	if (strncmp(copy, SENTINEL, strlen(SENTINEL)) == 0)
-		return parse_sentinel(url, copy + strlen(SENTINEL));
-	if (strncmp(copy, CLUSTER, strlen(CLUSTER)) == 0)
-		return parse_cluster(url, copy + strlen(CLUSTER));
-	if (strcmp(copy, "local:") == 0) {
-		url->kind = URL_LOCAL;
+	const struct scheme *scheme = find_scheme(copy);
+	char *rest;
+
+	if (scheme == NULL ||
+	    (scheme->kind == URL_LOCAL && strcmp(copy, scheme->text) != 0))
+		return "a URL is redis://host:port, rediss://host:port (TLS), "
+		       "unix:///path, " SENTINEL "host:port/name, " CLUSTER
+		       "host:port (both also as rediss+...) or local:";
+	url->kind = scheme->kind;
+	url->tls = scheme->tls;
+	rest = copy + strlen(scheme->text);
+	switch (scheme->kind) {
+	case URL_TCP:
+		return parse_tcp(url, rest);
+	case URL_UNIX:
+		return parse_unix(url, rest);
+	case URL_SENTINEL:
+		return parse_sentinel(url, rest);
+	case URL_CLUSTER:
+		return parse_cluster(url, rest);
+	default:
 		return NULL;
 	}
-	return "a URL is redis://host:port, rediss://host:port (TLS), "
-	       "unix:///path, " SENTINEL "host:port/name, " CLUSTER
-	       "host:port or local:";
 }
 
 static bool has_hosts(const char *text)
 {
-	return strncmp(text, SENTINEL, strlen(SENTINEL)) == 0 ||
-	       strncmp(text, CLUSTER, strlen(CLUSTER)) == 0;
+	const struct scheme *scheme = find_scheme(text);
+
+	return scheme != NULL &&
+	       (scheme->kind == URL_SENTINEL || scheme->kind == URL_CLUSTER);
 }
 
 static bool begins_url(const char *text)
@@ -570,14 +721,16 @@ bool url_is_login_cut(const char *rest)
 	return false;
 }
 
-/* As other programs have it: where it stands, it would be taken for a path, or
- * what is before an '@' in it for a login. */
+/* As other programs write it: here it would be taken for a path, or what stands
+ * before an '@' in it for a login. */
 static bool has_login_in_query(const char *text)
 {
 	const char *query = strchr(text, '?');
 
-	return query != NULL && (strstr(query, "password=") != NULL ||
-				 strstr(query, "username=") != NULL);
+	return query != NULL && (strstr(query, "?password=") != NULL ||
+				 strstr(query, "&password=") != NULL ||
+				 strstr(query, "?username=") != NULL ||
+				 strstr(query, "&username=") != NULL);
 }
 
 int url_parse(struct url *url, const char *text, struct error *error)
@@ -588,14 +741,14 @@ int url_parse(struct url *url, const char *text, struct error *error)
 	*url = (struct url){0};
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
-			return refuse(error, text,
-				      "a URL cannot contain blanks: commas "
-				      "stand between servers");
+			return refuse(
+				error, text,
+				"a URL cannot contain blanks: separate servers by commas");
 	if (*text == '"' || *text == '\'')
-		return refuse(error, text, "a URL stands without quotes here");
+		return refuse(error, text, "write the URL without quotes here");
 	if (has_login_in_query(text))
 		return refuse(error, text, LOGIN_IN_QUERY);
-	copy = heap_copy(text);
+	copy = xstrdup(text);
 	wrong = parse_copy(url, copy);
 	explicit_bzero(copy, strlen(text));
 	free(copy);

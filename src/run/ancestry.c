@@ -1,5 +1,8 @@
 #include "run/ancestry.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void encode(struct buffer *held, const char *text)
@@ -12,7 +15,7 @@ static void encode(struct buffer *held, const char *text)
 			buffer_append(held, text, 1);
 }
 
-void held_append(struct buffer *held, const char *key, const char *token)
+void ancestry_append(struct buffer *held, const char *key, const char *token)
 {
 	if (held->length > 0)
 		buffer_append(held, " ", 1);
@@ -21,20 +24,45 @@ void held_append(struct buffer *held, const char *key, const char *token)
 	buffer_append(held, token, strlen(token));
 }
 
-void held_mark(char mark[HELD_MARK], const char *key, const char *token)
+void ancestry_extend(struct buffer *held, struct lock *const *locks,
+		     size_t count)
+{
+	const char *outer = getenv("REDLOCK_HELD");
+
+	if (outer != NULL)
+		buffer_print(held, "%s", outer);
+	for (size_t i = 0; i < count; i++)
+		ancestry_append(held, locks[i]->names.key.data,
+				locks[i]->grant.token);
+}
+
+void ancestry_print_fences(struct buffer *text, struct lock *const *locks,
+			   size_t count)
+{
+	char fence[24];
+
+	for (size_t i = 0; i < count; i++) {
+		snprintf(fence, sizeof(fence), "%" PRId64,
+			 locks[i]->grant.fence);
+		ancestry_append(text, locks[i]->names.key.data, fence);
+	}
+}
+
+void ancestry_badge(char badge[ANCESTRY_BADGE], const char *key,
+		    const char *token)
 {
 	struct buffer entry = {0};
 
-	held_append(&entry, key, token);
-	strlcpy(mark,
-		entry.length < HELD_MARK
+	ancestry_append(&entry, key, token);
+	strlcpy(badge,
+		entry.length < ANCESTRY_BADGE
 			? entry.data
-			: entry.data + entry.length - HELD_MARK + 1,
-		HELD_MARK);
+			: entry.data + entry.length - ANCESTRY_BADGE + 1,
+		ANCESTRY_BADGE);
 	buffer_release(&entry);
 }
 
-bool held_find(const char *held, const char *key, char *token, size_t size)
+bool ancestry_find(const char *held, const char *key, char *token, size_t size)
 {
 	struct buffer wanted = {0};
 	bool found = false;

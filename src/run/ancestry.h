@@ -3,30 +3,38 @@
  * first: "KEY=TOKEN KEY=TOKEN". In KEY a blank, '%', '=' and control characters
  * are percent-encoded (RFC 3986); tokens have none of these (token.h).
  *
- * It says who is above us and what it held when it started us, not that it
- * still does: that is asked of the servers.
+ * It says which locks were held when we were started. Whether they still are,
+ * only the servers can say.
  */
-#ifndef HELD_H
-#define HELD_H
+#ifndef RUN_ANCESTRY_H
+#define RUN_ANCESTRY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/output.h"
-#include "lock/token.h"
+#include "base/buffer.h"
+#include "lock/lock.h"
 
-#define HELD_MARK (TOKEN_LONGEST + 64)
+#define ANCESTRY_BADGE (TOKEN_LONGEST + 64)
 
 /* Appends an entry. */
-void held_append(struct buffer *held, const char *key, const char *token);
+void ancestry_append(struct buffer *held, const char *key, const char *token);
 
-/* The end of an entry, as much of it as there is room for. A process that has
- * inherited the entry is recognised by it, even if the token was chosen by
- * somebody. */
-void held_mark(char mark[HELD_MARK], const char *key, const char *token);
+/* Entries for these locks after what this process has inherited. */
+void ancestry_extend(struct buffer *held, struct lock *const *locks,
+		     size_t count);
 
-/* The innermost entry for key: its token, in token of that size. False where
- * there is none, or none that makes sense; held may be NULL. */
-bool held_find(const char *held, const char *key, char *token, size_t size);
+/* REDLOCK_FENCES, in the same format: "KEY=FENCE KEY=FENCE". */
+void ancestry_print_fences(struct buffer *text, struct lock *const *locks,
+			   size_t count);
+
+/* The badge is the end of an entry, as much of it as fits. A process that has
+ * inherited the entry is recognised by it, even if a user chose the token. */
+void ancestry_badge(char badge[ANCESTRY_BADGE], const char *key,
+		    const char *token);
+
+/* The innermost entry for key: its token, in token of that size. False if there
+ * is none, or none that makes sense; held may be NULL. */
+bool ancestry_find(const char *held, const char *key, char *token, size_t size);
 
 #endif

@@ -16,22 +16,37 @@
 #include "base/signals.h"
 
 #define START_STACK 65536 /* bytes, and room for the arguments */
-#define LOOK_AGAIN 20     /* ms, whether it has been stopped */
+#define USUAL_STACK (START_STACK + 8192)
+#define LOOK_AGAIN 20 /* ms, whether it has been stopped, or has ended */
 
-int child_set_environment(const struct lock *lock)
+/* One lock has no REDLOCK_FENCES, and what was inherited is about others. */
+static int set_fences(struct lock *const *locks, size_t count)
 {
-	const char *outer = getenv("REDLOCK_HELD");
+	struct buffer fences = {0};
+	int result;
+
+	if (count == 1)
+		return unsetenv("REDLOCK_FENCES");
+	ancestry_print_fences(&fences, locks, count);
+	result = setenv("REDLOCK_FENCES", fences.data, 1);
+	buffer_release(&fences);
+	return result;
+}
+
+int child_set_environment(struct lock *const *locks, size_t count)
+{
+	const struct lock *lock = locks[0];
 	struct buffer held = {0}, fence = {0};
 	int result;
 
-	if (outer != NULL)
-		buffer_print(&held, "%s", outer);
-	held_append(&held, lock->key.data, lock->token);
-	buffer_print(&fence, "%" PRId64, lock->fence);
-	result = setenv("REDLOCK_KEY", lock->key.data, 1) < 0 ||
-				 setenv("REDLOCK_TOKEN", lock->token, 1) < 0 ||
+	ancestry_extend(&held, locks, count);
+	buffer_print(&fence, "%" PRId64, lock->grant.fence);
+	result = setenv("REDLOCK_KEY", lock->names.key.data, 1) < 0 ||
+				 setenv("REDLOCK_TOKEN", lock->grant.token, 1) <
+					 0 ||
 				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
-				 setenv("REDLOCK_HELD", held.data, 1) < 0
+				 setenv("REDLOCK_HELD", held.data, 1) < 0 ||
+				 set_fences(locks, count) < 0
 			 ? -1
 			 : 0;
 	buffer_release(&held);
@@ -49,8 +64,6 @@ struct start {
 	uint64_t missed; /* signals that the group got before it was there */
 	int cause;       /* errno */
 };
-
-#define BIT(number) ((uint64_t)1 << ((number)-1))
 
 /* In that process, which has our memory until exec. Only SIGKILL can end it before
  * signals_reset: by the guard, as the lease is over, so that is the cause until it
@@ -89,14 +102,45 @@ static size_t stack_size(char *const command[])
 	return START_STACK + count * sizeof(command[0]);
 }
 
-static int lead_group(void *argument)
+/* ThreadSanitizer would note the call among the main thread's. */
+__attribute__((no_sanitize_thread)) static int end(void *argument)
 {
 	(void)argument;
-	return setpgid(0, 0) < 0;
+	return 0;
+}
+
+/* A process that leads a group of its own, and ends. It shares all that it can
+ * with us, so that it costs little; nobody waits until it has run, as the group
+ * is there at once. Its number, or -1 with errno. */
+static pid_t make_group(void)
+{
+	static char stack[256] __attribute__((aligned(16)));
+	pid_t pid =
+		clone(end, stack + sizeof(stack),
+		      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND, NULL);
+
+	return pid > 0 && setpgid(pid, pid) == 0 ? pid : -1;
+}
+
+/* The same, of nothing but a copy. */
+static pid_t make_group_apart(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	return pid > 0 && setpgid(pid, pid) == 0 ? pid : -1;
+}
+
+static void reap_leader(struct child *child, int options)
+{
+	if (child->leader > 0 &&
+	    waitpid(child->leader, NULL, __WALL | options) != 0)
+		child->leader = 0;
 }
 
 /* As vfork(2) does, but COMMAND's process may be stopped before exec, by ^Z: then
- * we stop, too. Exec, or its end, closes the other end of the pipe; it runs on our
+ * we stop, too, if we share a terminal. Exec, or its end, closes the other end of the pipe; it runs on our
  * memory until then, whatever poll says. */
 static void wait_for_exec(const struct child *child, struct start *start,
 			  int readable)
@@ -106,77 +150,133 @@ static void wait_for_exec(const struct child *child, struct start *start,
 	while (poll(&polled, 1, LOOK_AGAIN) <= 0) {
 		int number = child_stopped(child);
 
-		if (number == 0)
+		if (number == 0 || !job_has_terminal(start->job))
 			continue;
 		child_note_stop(child);
 		job_stop(start->job, number, child->pid, start->latest);
 	}
 }
 
+/* top: of its stack. Or NULL: then it runs on a copy of our memory, start excepted. */
+static pid_t make_process(struct start *start, char *top)
+{
+	pid_t pid;
+
+	if (top != NULL)
+		return clone(become, top, CLONE_VM | SIGCHLD, start);
+	pid = fork();
+	if (pid == 0)
+		_exit(become(start));
+	return pid;
+}
+
 /* What is in our memory meanwhile is not touched. */
-static void start_in_job(struct child *child, struct start *start, char *top)
+static void start_and_poll(struct child *child, struct start *start, char *top)
 {
 	int ends[2];
 
-	child->pid = -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return;
-	child->pid = clone(become, top, CLONE_VM | SIGCHLD, start);
+	child->pid = make_process(start, top);
 	close(ends[1]);
 	if (child->pid > 0)
 		wait_for_exec(child, start, ends[0]);
 	close(ends[0]);
 }
 
-static void start_in_group(struct child *child, struct start *start, char *top)
+static void release_leader(struct child *child)
 {
-	child->group = clone(lead_group, top, CLONE_VM | CLONE_VFORK, start);
-	child->pid = child->group > 0
-			     ? clone(become, top,
-				     CLONE_VM | CLONE_VFORK | SIGCHLD, start)
-			     : -1;
-	if (child->group > 0)
-		waitpid(child->group, NULL, __WALL);
+	/* COMMAND may have stopped its group before the leader has run */
+	kill(child->leader, SIGKILL);
+	reap_leader(child, WNOHANG);
 }
 
-/* On a stack of its own. */
+static void start_in_group(struct child *child, struct start *start, char *top)
+{
+	child->group = child->leader = make_group();
+	if (child->group < 0)
+		return;
+	child->pid =
+		clone(become, top, CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+	release_leader(child);
+}
+
+/* If no process may have our memory: it has only these two of ours. */
+static void start_apart(struct child *child, struct start *start)
+{
+	struct {
+		struct start start;
+		struct job job;
+	} *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool grouped = !job_has_terminal(start->job);
+
+	if (shared == MAP_FAILED)
+		return;
+	shared->start = *start;
+	shared->job = *start->job;
+	shared->start.job = &shared->job;
+	if (grouped)
+		child->group = child->leader = make_group_apart();
+	if (child->group >= 0)
+		start_and_poll(child, &shared->start, NULL);
+	if (child->group > 0)
+		release_leader(child);
+	start->cause = shared->start.cause;
+	start->missed = shared->start.missed;
+	*start->job = shared->job;
+	munmap(shared, sizeof(*shared));
+}
+
+/* On a stack of its own, which nobody has to map if the arguments are few. */
 static void start_process(struct child *child, struct start *start)
 {
+	static char usual[USUAL_STACK] __attribute__((aligned(16)));
 	size_t size = stack_size(start->command);
-	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	char *top = stack + size / 16 * 16;
+	char *stack = usual, *top;
 
+	if (size <= sizeof(usual))
+		size = sizeof(usual);
+	else
+		stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (stack == MAP_FAILED) {
 		start->cause = errno;
 		return;
 	}
+	top = stack + size / 16 * 16;
 	if (job_has_terminal(start->job))
-		start_in_job(child, start, top);
+		start_and_poll(child, start, top);
 	else
 		start_in_group(child, start, top);
+	if (child->pid < 0 && errno == EINVAL)
+		start_apart(child, start);
 	if (child->pid < 0)
 		start->cause = errno;
-	munmap(stack, size);
+	if (stack != usual)
+		munmap(stack, size);
 }
 
 int child_start(struct child *child, char *const command[], struct job *job,
-		const struct guard *guard, struct deadline latest)
+		struct guard *guard, struct deadline latest)
 {
 	struct start start = {child, command, job, guard, latest, 0, ETIME};
 	struct signals_mask before;
 
-	*child = (struct child){.exit = -1};
+	*child = (struct child){.pid = -1, .exit = -1};
 	signals_block_all(&before);
 	start_process(child, &start);
 	signals_unblock(&before);
 	if (start.cause != 0) {
 		if (child->pid > 0)
 			waitpid(child->pid, NULL, 0);
+		reap_leader(child, 0);
 		child->pid = 0;
+	} else {
+		guard_note(guard, child->pid, child->group);
 	}
 	for (int number = 1; number < NSIG; number++)
-		if ((start.missed & BIT(number)) != 0)
+		if ((start.missed & signals_bit(number)) != 0)
 			child_signal(child, number);
 	return start.cause;
 }
@@ -229,12 +329,17 @@ void child_note_stop(const struct child *child)
 	stop_of(child, 0);
 }
 
-bool child_has_exited(const struct child *child)
+struct deadline child_next(const struct child *child)
+{
+	return child->leader > 0 ? deadline_in(LOOK_AGAIN) : deadline_never();
+}
+
+bool child_has_exited(struct child *child)
 {
 	siginfo_t info = {0};
-
 	int result;
 
+	reap_leader(child, WNOHANG);
 	do
 		result = waitid(P_PID, (id_t)child->pid, &info,
 				WEXITED | WNOHANG | WNOWAIT);
@@ -262,6 +367,7 @@ void child_reap(struct child *child)
 	int status = 0;
 	pid_t pid;
 
+	reap_leader(child, 0);
 	do
 		pid = waitpid(child->pid, &status, 0);
 	while (pid < 0 && errno == EINTR);

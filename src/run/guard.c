@@ -14,42 +14,18 @@
 #define GUARD_NAME "lease-guard"
 #define LOOK_AGAIN 20 /* ms, whether it has ended */
 
-enum message_kind { MESSAGE_COMMAND, MESSAGE_TIMES, MESSAGE_GOODBYE };
-
-/* Shorter than PIPE_BUF: written and read whole. */
-struct message {
-	int64_t kind;
-	/* pid, group, session, when that was so; or term, kill, end */
-	int64_t value[4];
-	char mark[HELD_MARK]; /* of MESSAGE_COMMAND */
-};
-
 /* What the guard's process knows. */
 struct duty {
 	int signal;
 	bool kill;
 	int64_t kill_after;
-	struct guard_times times;
+	struct guard_orders orders; /* the last ones */
+	struct lease_times times;   /* those that it keeps to */
 	struct tree tree;
-	char mark[HELD_MARK];
 	bool orphaned;  /* redlock is dead */
 	bool dismissed; /* COMMAND has exited */
 	bool fired;
 };
-
-int64_t guard_margin(int64_t ttl)
-{
-	return ttl / 50 > 100 ? ttl / 50 : 100;
-}
-
-struct guard_times guard_plan(struct deadline valid, int64_t margin,
-			      int64_t kill_after)
-{
-	int64_t kill = valid.at - margin;
-
-	return (struct guard_times){deadline_at(kill - kill_after),
-				    deadline_at(kill), valid};
-}
 
 /* --- in the guard's process --------------------------------------------- */
 
@@ -81,33 +57,22 @@ static bool is_over(const struct duty *duty)
 	       deadline_passed(duty->times.end);
 }
 
-static void take_command(struct duty *duty, const struct message *message)
+static void take_orders(struct duty *duty)
 {
-	strlcpy(duty->mark, message->mark, sizeof(duty->mark));
-	tree_release(&duty->tree);
-	duty->tree = tree_of((pid_t)message->value[0], (pid_t)message->value[1],
-			     (pid_t)message->value[2], message->value[3],
-			     duty->mark);
-	duty->tree.in_time = true;
-}
+	const struct guard_orders *orders = &duty->orders;
 
-static void take_message(struct duty *duty, const struct message *message)
-{
-	switch ((enum message_kind)message->kind) {
-	case MESSAGE_COMMAND:
-		take_command(duty, message);
-		break;
-	case MESSAGE_TIMES:
-		if (duty->fired)
-			break;
-		duty->times.term = deadline_at(message->value[0]);
-		duty->times.kill = deadline_at(message->value[1]);
-		duty->times.end = deadline_at(message->value[2]);
-		break;
-	case MESSAGE_GOODBYE:
-		duty->dismissed = true;
-		break;
+	/* what was announced but has not become COMMAND stays the tree to stop */
+	if (orders->command != 0 && orders->command != duty->tree.command) {
+		if (duty->tree.command != 0)
+			tree_release(&duty->tree);
+		duty->tree =
+			tree_of(orders->command, orders->group, orders->session,
+				orders->since, orders->badge);
+		duty->tree.in_time = true;
 	}
+	if (!duty->fired)
+		duty->times = orders->times;
+	duty->dismissed |= orders->dismissed;
 }
 
 static void take_orphaned(struct duty *duty)
@@ -130,15 +95,17 @@ static struct deadline next_act(const struct duty *duty)
 	return duty->tree.command != 0 ? duty->times.term : deadline_never();
 }
 
-/* All that there is: what was said last may be that there is nothing to do. */
+/* Reads all messages: the last one may say that there is nothing to do. */
 static void listen_to_redlock(struct duty *duty, int fd)
 {
-	struct message message;
+	struct guard_orders orders;
 	ssize_t got;
 
-	while ((got = read(fd, &message, sizeof(message))) ==
-	       (ssize_t)sizeof(message))
-		take_message(duty, &message);
+	while ((got = read(fd, &orders, sizeof(orders))) ==
+	       (ssize_t)sizeof(orders)) {
+		duty->orders = orders;
+		take_orders(duty);
+	}
 	if (got == 0)
 		take_orphaned(duty);
 }
@@ -173,9 +140,9 @@ static int guard_fork(struct guard *guard)
 	signals_block_all(&before);
 	pid = fork();
 	if (pid == 0) {
+		/* all signals stay blocked: only SIGKILL ends it */
 		title_replace(GUARD_NAME);
 		setsid();
-		signals_ignore_all();
 		if (dup2(guard->readable, 0) < 0)
 			_exit(EXIT_SYSTEM); /* 0 may be a terminal */
 		closefrom(1);
@@ -191,36 +158,44 @@ static int guard_fork(struct guard *guard)
 	return 0;
 }
 
-/* 0, or -1 with errno: EAGAIN where the guard has been stopped for so long that
+/* 0, or -1 with errno: EAGAIN if the guard has been stopped for so long that
  * the pipe is full. */
-static int tell(const struct guard *guard, enum message_kind kind,
-		const int64_t value[4])
+static int send_orders(const struct guard *guard,
+		       const struct guard_orders *orders)
 {
-	struct message message = {
-		kind, {value[0], value[1], value[2], value[3]}, ""};
 	ssize_t written;
 
 	if (guard->signal == 0)
 		return 0;
-	if (kind == MESSAGE_COMMAND)
-		strlcpy(message.mark, guard->mark, sizeof(message.mark));
 	do
-		written = write(guard->writable, &message, sizeof(message));
+		written = write(guard->writable, orders, sizeof(*orders));
 	while (written < 0 && errno == EINTR);
 	return written < 0 ? -1 : 0;
 }
 
-int guard_announce(const struct guard *guard, pid_t pid, pid_t group)
+/* The same, with this COMMAND. */
+static struct guard_orders orders_for(const struct guard *guard, pid_t pid,
+				      pid_t group)
 {
-	return tell(guard, MESSAGE_COMMAND,
-		    (int64_t[4]){pid, group, getsid(0), clock_ms()});
+	struct guard_orders orders = guard->orders;
+
+	orders.command = pid;
+	orders.group = group;
+	orders.session = getsid(0);
+	orders.since = clock_ms();
+	return orders;
 }
 
-static int tell_times(const struct guard *guard)
+int guard_announce(const struct guard *guard, pid_t pid, pid_t group)
 {
-	return tell(guard, MESSAGE_TIMES,
-		    (int64_t[4]){guard->times.term.at, guard->times.kill.at,
-				 guard->times.end.at});
+	const struct guard_orders orders = orders_for(guard, pid, group);
+
+	return send_orders(guard, &orders);
+}
+
+void guard_note(struct guard *guard, pid_t pid, pid_t group)
+{
+	guard->orders = orders_for(guard, pid, group);
 }
 
 static bool has_ended(struct guard *guard, int options)
@@ -270,23 +245,33 @@ bool guard_is_there(const struct guard *guard)
 	return guard->pid > 0;
 }
 
-int guard_entrust(struct guard *guard, const char *key, const char *token,
-		  struct guard_times times)
+static struct lease_times earliest(const struct guard *guard)
 {
-	held_mark(guard->mark, key, token);
-	guard->times = times;
-	if (guard->signal == 0)
-		return 0;
-	if (has_ended(guard, WNOHANG) && guard_fork(guard) < 0)
-		return -1;
-	return tell_times(guard);
+	struct lease_times times = guard->times[0];
+
+	for (size_t i = 1; i < guard->locks; i++)
+		times = lease_times_earlier(times, guard->times[i]);
+	return times;
 }
 
-void guard_tell(struct guard *guard, struct guard_times times)
+int guard_entrust(struct guard *guard, const char *key, const char *token,
+		  const struct lease_times *times, size_t locks)
+{
+	ancestry_badge(guard->orders.badge, key, token);
+	memcpy(guard->times, times, locks * sizeof(*times));
+	guard->locks = locks;
+	guard->orders.times = earliest(guard);
+	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
+		return 0;
+	return guard_fork(guard);
+}
+
+void guard_tell(struct guard *guard, size_t lock, struct lease_times times)
 {
 	pthread_mutex_lock(&guard->mutex);
-	guard->times = times;
-	tell_times(guard);
+	guard->times[lock] = times;
+	guard->orders.times = earliest(guard);
+	send_orders(guard, &guard->orders);
 	pthread_mutex_unlock(&guard->mutex);
 }
 
@@ -295,7 +280,7 @@ struct deadline guard_begins(struct guard *guard)
 	struct deadline term;
 
 	pthread_mutex_lock(&guard->mutex);
-	term = guard->times.term;
+	term = guard->orders.times.term;
 	pthread_mutex_unlock(&guard->mutex);
 	return guard->kill && guard->signal != 0 ? term : deadline_never();
 }
@@ -310,37 +295,36 @@ struct deadline guard_done(struct guard *guard)
 	struct deadline kill;
 
 	pthread_mutex_lock(&guard->mutex);
-	kill = guard->times.kill;
+	kill = guard->orders.times.kill;
 	pthread_mutex_unlock(&guard->mutex);
 	return deadline_at(kill.at + TREE_DYING);
 }
 
 bool guard_goodbye(struct guard *guard)
 {
-	struct message message;
+	struct guard_orders stale;
 	bool in_time;
 
-	guard->dismissed = tell(guard, MESSAGE_GOODBYE, (int64_t[4]){0}) == 0;
+	pthread_mutex_lock(&guard->mutex);
+	guard->orders.dismissed = true;
+	guard->dismissed = send_orders(guard, &guard->orders) == 0;
 	/* what a full pipe holds is of no use to it any more */
 	while (!guard->dismissed && errno == EAGAIN &&
-	       read(guard->readable, &message, sizeof(message)) > 0)
-		guard->dismissed =
-			tell(guard, MESSAGE_GOODBYE, (int64_t[4]){0}) == 0;
-	pthread_mutex_lock(&guard->mutex);
+	       read(guard->readable, &stale, sizeof(stale)) > 0)
+		guard->dismissed = send_orders(guard, &guard->orders) == 0;
 	in_time = guard->dismissed && guard->signal != 0 && !guard->fired &&
-		  !deadline_passed(guard->times.term);
+		  !deadline_passed(guard->orders.times.term);
 	pthread_mutex_unlock(&guard->mutex);
 	return in_time;
 }
 
-void guard_check(struct guard *guard, pid_t command, pid_t group)
+void guard_check(struct guard *guard)
 {
 	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
 		return;
 	pthread_mutex_lock(&guard->mutex);
 	guard_fork(guard);
-	tell_times(guard);
-	guard_announce(guard, command, group);
+	send_orders(guard, &guard->orders);
 	pthread_mutex_unlock(&guard->mutex);
 }
 

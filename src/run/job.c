@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,9 +15,8 @@
 #include "base/title.h"
 
 #define BYSTANDER "lease-bystander"
-#define BIT(number) ((uint64_t)1 << ((number)-1))
-#define PATIENCE 1000 /* ms, for its answer: it may have been stopped */
-#define REST 500      /* ms, for who sends a signal twice */
+#define ANSWER 1000   /* ms, for its answer: it may have been stopped */
+#define REST 500      /* ms, for a process that sends a signal twice */
 #define LOOK_AGAIN 50 /* ms, whether COMMAND is still stopped */
 
 /* --- the bystander ------------------------------------------------------ */
@@ -33,9 +33,9 @@ struct answer {
 	uint64_t continued; /* whether redlock has been */
 };
 
-/* Redlock has stopped, or is about to, as this command has: continues it when the
- * command is no longer stopped. Until redlock says something, which it does as soon
- * as it runs. */
+/* Redlock has stopped, or is about to, as this command has: continues redlock when
+ * the command is no longer stopped. Watches until redlock says something, which it
+ * does as soon as it runs. */
 static bool watch(const struct question *watched)
 {
 	struct pollfd polled = {.fd = 0, .events = POLLIN};
@@ -44,11 +44,11 @@ static bool watch(const struct question *watched)
 	while (poll(&polled, 1, LOOK_AGAIN) == 0) {
 		char state = process_state((pid_t)watched->command);
 
-		/* looked at before the clock: what is continued after that
-		 * moment may have been continued by the guard, to be killed */
+		/* the state is looked at before the clock: later, the guard may
+		 * have continued the command in order to kill it */
 		if (deadline_passed(watched->until))
 			break;
-		if (state == 0 || state == 'T' || state == 't')
+		if (state == 0 || strchr("TtD", state) != NULL)
 			continue;
 		continued = true;
 		kill(getppid(), SIGCONT);
@@ -130,7 +130,7 @@ uint64_t job_look(struct job *job)
 
 	if (send(job->bystander, &question, sizeof(question), MSG_NOSIGNAL) > 0)
 		job->owed++;
-	while (job->owed > 0 && poll(&polled, 1, PATIENCE) > 0) {
+	while (job->owed > 0 && poll(&polled, 1, ANSWER) > 0) {
 		if (recv(job->bystander, &answer, sizeof(answer), 0) !=
 		    (ssize_t)sizeof(answer))
 			break;
@@ -141,7 +141,7 @@ uint64_t job_look(struct job *job)
 	return job->shared;
 }
 
-/* Until the sender, of our own group, has sent all that it is about to send. */
+/* Waits until the sender, if it is in our group, has sent all that it will. */
 static void wait_for_rest(pid_t sender, struct deadline due)
 {
 	struct deadline end = deadline_earlier(due, deadline_in(REST));
@@ -159,7 +159,7 @@ static void wait_for_rest(pid_t sender, struct deadline due)
 
 bool job_has_got(struct job *job, int number, pid_t sender, struct deadline due)
 {
-	uint64_t bit = BIT(number), signs = bit;
+	uint64_t bit = signals_bit(number), signs = bit;
 	bool result;
 
 	if (!job_has_terminal(job))
@@ -167,9 +167,10 @@ bool job_has_got(struct job *job, int number, pid_t sender, struct deadline due)
 	/* SIGCONT takes back a signal to stop that is pending, and is taken back
 	 * by one */
 	if (number == SIGTSTP)
-		signs |= BIT(SIGCONT);
+		signs |= signals_bit(SIGCONT);
 	else if (number == SIGCONT)
-		signs |= BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU);
+		signs |= signals_bit(SIGTSTP) | signals_bit(SIGTTIN) |
+			 signals_bit(SIGTTOU);
 	wait_for_rest(sender, due);
 	result = (job_look(job) & signs) != 0;
 	if (result)
@@ -190,7 +191,7 @@ static void take_back_continue(struct job *job)
 	job->continued = false;
 	job_look(job);
 	if (job->continued)
-		signals_take(BIT(SIGCONT));
+		signals_take(signals_bit(SIGCONT));
 }
 
 void job_stop(struct job *job, int number, pid_t command, struct deadline until)

@@ -22,7 +22,8 @@
  * the group has sent a signal, redlock waits until that process sleeps, stops or has
  * ended, or for half a second, before it asks the bystander; not longer than until
  * something else is due, so that a COMMAND that sends signals all the time is renewed.
- * If the signal was sent to the group as well, all that redlock has got of it are one.
+ * If the signal was sent to the group as well, COMMAND has it, and what redlock got
+ * is dropped.
  *
  * The bystander has neither redlock's name nor its command line, so that
  * pkill(1) does not hit both: that would look like a signal to the group.
@@ -33,23 +34,27 @@
  * job is continued in the foreground. It is given to nobody else: a job that
  * has stopped in the background left the terminal to the shell.
  *
+ * A COMMAND that waits for a child made by vfork(2) takes no signal until that
+ * child has called exec. If ^Z stops the child first, COMMAND does not stop: it
+ * is in state D, with SIGTSTP pending. That counts as stopped, and the job stops.
+ *
  * If somebody continues only COMMAND, redlock cannot notice: it is stopped. The
  * bystander, which SIGTSTP does not stop, sees in /proc that COMMAND goes on, and
  * continues redlock; so it does if COMMAND has ended. It watches COMMAND from before
- * redlock stops until redlock says that it runs. So it does not matter which of the
- * two comes first. From the moment on at which the guard may continue COMMAND in order
- * to kill it, the bystander leaves redlock stopped: the user is told at `fg`. The
+ * redlock stops until redlock says that it runs, so it does not matter which of the
+ * two comes first. Once the guard may continue COMMAND in order to kill it, the
+ * bystander leaves redlock stopped: the user is told at `fg`. The
  * bystander's SIGCONT is not handed on, as COMMAND has had one.
  *
  * redlock does not follow a SIGSTOP that somebody else sends to COMMAND alone (an
  * administrator, cpulimit(1)): as under flock(1) the job keeps the terminal, redlock
  * renews the lock, and COMMAND goes on when it is continued. If the user presses ^Z
- * meanwhile, the job stops. A COMMAND that sends itself SIGSTOP (`suspend` of some
- * shells) stops the job. It is told from the other by the system call in which it has
- * stopped (process.h); if that cannot be seen, redlock does not follow.
+ * in this time, the job stops. A COMMAND that sends itself SIGSTOP (`suspend` of some
+ * shells) stops the job. The system call in which it has stopped tells the two apart
+ * (process.h); if that cannot be seen, redlock does not follow.
  */
-#ifndef JOB_H
-#define JOB_H
+#ifndef RUN_JOB_H
+#define RUN_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,7 +65,7 @@
 struct job {
 	int terminal;    /* 0: there is none */
 	int bystander;   /* socket, 0: there is none */
-	pid_t pid;       /* its */
+	pid_t pid;       /* the bystander's */
 	unsigned owed;   /* answers */
 	uint64_t shared; /* signals that the group has got, not yet looked at */
 	bool continued;  /* the bystander has continued redlock */
@@ -84,9 +89,8 @@ bool job_has_got(struct job *job, int number, pid_t sender,
 /* After a SIGCHLD: the bystander may have been killed. */
 void job_check(struct job *job);
 
-/* Stops redlock by this signal, as command has stopped; returns when it is
- * continued: by whoever continues the job, or because command goes on, or has ended,
- * before until. */
+/* Stops redlock by this signal, as command has stopped. Returns when redlock is
+ * continued: with the job, or because command goes on or has ended before until. */
 void job_stop(struct job *job, int number, pid_t command,
 	      struct deadline until);
 

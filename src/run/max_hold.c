@@ -3,67 +3,68 @@
 #include <signal.h>
 #include <unistd.h>
 
-void overdue_start(struct overdue *overdue, const struct child *child,
-		   const char *mark, struct deadline at, int64_t kill_after)
+void max_hold_start(struct max_hold *max_hold, struct child *child,
+		    const char *badge, struct deadline at, int64_t kill_after)
 {
-	*overdue = (struct overdue){
+	*max_hold = (struct max_hold){
 		.child = child,
 		.term = at,
 		.kill = deadline_never(),
 		.kill_after = kill_after,
-		.mark = mark,
+		.badge = badge,
 	};
 }
 
-void overdue_cancel(struct overdue *overdue)
+void max_hold_cancel(struct max_hold *max_hold)
 {
-	overdue->term = deadline_never();
+	max_hold->term = deadline_never();
 }
 
-struct deadline overdue_next(const struct overdue *overdue)
+struct deadline max_hold_next(const struct max_hold *max_hold)
 {
-	return overdue->begun ? tree_next(&overdue->tree, overdue->kill)
-			      : overdue->term;
+	return max_hold->begun ? tree_next(&max_hold->tree, max_hold->kill)
+			       : max_hold->term;
 }
 
-struct deadline overdue_done(const struct overdue *overdue)
+struct deadline max_hold_done(const struct max_hold *max_hold)
 {
-	return overdue->begun ? deadline_at(overdue->kill.at + TREE_DYING)
-			      : deadline_never();
+	return max_hold->begun ? deadline_at(max_hold->kill.at + TREE_DYING)
+			       : deadline_never();
 }
 
-/* All are found before the first is hit: whose parent ends is hard to find. */
-static bool begin(struct overdue *overdue)
+/* All are found before the first is signalled: a process whose parent has ended
+ * is hard to find. */
+static bool begin(struct max_hold *max_hold)
 {
-	if (!deadline_passed(overdue->term))
+	if (!deadline_passed(max_hold->term))
 		return false;
-	overdue->tree = tree_of(overdue->child->pid, overdue->child->group,
-				getsid(0), clock_ms(), overdue->mark);
-	tree_look(&overdue->tree, deadline_never());
-	if (child_has_exited(overdue->child)) {
-		overdue_cancel(overdue);
+	max_hold->tree = tree_of(max_hold->child->pid, max_hold->child->group,
+				 getsid(0), clock_ms(), max_hold->badge);
+	tree_look(&max_hold->tree, deadline_never());
+	if (child_has_exited(max_hold->child)) {
+		max_hold_cancel(max_hold);
 		return false;
 	}
-	tree_signal(&overdue->tree, SIGTERM);
-	overdue->kill = deadline_in(overdue->kill_after);
-	overdue->begun = true;
+	tree_signal(&max_hold->tree, SIGTERM);
+	max_hold->kill = deadline_in(max_hold->kill_after);
+	max_hold->begun = true;
 	return true;
 }
 
-bool overdue_act(struct overdue *overdue)
+bool max_hold_act(struct max_hold *max_hold)
 {
-	if (!overdue->begun)
-		return begin(overdue);
-	tree_watch(&overdue->tree, overdue->kill);
+	if (!max_hold->begun)
+		return begin(max_hold);
+	tree_watch(&max_hold->tree, max_hold->kill);
 	return false;
 }
 
-bool overdue_is_over(const struct overdue *overdue)
+bool max_hold_is_over(const struct max_hold *max_hold)
 {
-	return !overdue->begun || tree_is_over(&overdue->tree);
+	return !max_hold->begun || tree_is_over(&max_hold->tree);
 }
 
-void overdue_release(struct overdue *overdue)
+void max_hold_release(struct max_hold *max_hold)
 {
-	tree_release(&overdue->tree);
+	tree_release(&max_hold->tree);
 }

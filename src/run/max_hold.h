@@ -1,11 +1,11 @@
 /*
- * --max-hold: COMMAND is stopped once it has held the lock for so long.
+ * --max-hold: COMMAND is stopped once it has held the lock for that long.
  *
- *	overdue_start(&overdue, &child, mark, at, kill_after);
- *	... poll until overdue_next(&overdue) ...
- *	if (overdue_act(&overdue)) it has just begun
- *	overdue_is_over(&overdue)
- *	overdue_release(&overdue);
+ *	max_hold_start(&max_hold, &child, badge, at, kill_after);
+ *	... poll until max_hold_next(&max_hold) ...
+ *	if (max_hold_act(&max_hold)) it has just begun
+ *	max_hold_is_over(&max_hold)
+ *	max_hold_release(&max_hold);
  *
  * At the moment `at` it sends SIGTERM (and SIGCONT, as a stopped process takes
  * no SIGTERM), and kill_after later SIGKILL. Both go to COMMAND's group and
@@ -17,10 +17,10 @@
  * the earlier of the two stops COMMAND.
  *
  * A COMMAND that has exited by then is not stopped any more. It must not be
- * reaped before _release, so its pid and group are nobody else's.
+ * reaped before _release, so that no other process has its pid or group.
  */
-#ifndef OVERDUE_H
-#define OVERDUE_H
+#ifndef RUN_MAX_HOLD_H
+#define RUN_MAX_HOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,34 +29,34 @@
 #include "base/deadline.h"
 #include "run/tree.h"
 
-struct overdue {
-	const struct child *child;
+struct max_hold {
+	struct child *child;
 	struct deadline term, kill; /* when to send SIGTERM, SIGKILL */
 	int64_t kill_after;         /* ms */
-	const char *mark;
+	const char *badge;
 	struct tree tree;
 	bool begun;
 };
 
-/* mark (held.h) outlives it; at may be never. */
-void overdue_start(struct overdue *overdue, const struct child *child,
-		   const char *mark, struct deadline at, int64_t kill_after);
+/* badge (ancestry.h) outlives it; at may be never. */
+void max_hold_start(struct max_hold *max_hold, struct child *child,
+		    const char *badge, struct deadline at, int64_t kill_after);
 
-/* COMMAND is stopped for another reason: unless it was begun, it never is. */
-void overdue_cancel(struct overdue *overdue);
+/* COMMAND is stopped for another reason. What was not begun never will be. */
+void max_hold_cancel(struct max_hold *max_hold);
 
 /* When to call _act again. */
-struct deadline overdue_next(const struct overdue *overdue);
+struct deadline max_hold_next(const struct max_hold *max_hold);
 
-/* When those that were to be stopped ought to be dead. */
-struct deadline overdue_done(const struct overdue *overdue);
+/* When all that it stops ought to be dead; never, if it has not begun. */
+struct deadline max_hold_done(const struct max_hold *max_hold);
 
 /* Does what the clock says. True the one time when it begins. */
-bool overdue_act(struct overdue *overdue);
+bool max_hold_act(struct max_hold *max_hold);
 
-/* Nothing is to be waited for: it was not begun, or nobody is left. */
-bool overdue_is_over(const struct overdue *overdue);
+/* There is nothing to wait for: it has not begun, or nothing is left. */
+bool max_hold_is_over(const struct max_hold *max_hold);
 
-void overdue_release(struct overdue *overdue);
+void max_hold_release(struct max_hold *max_hold);
 
 #endif

@@ -2,19 +2,33 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define TEXT 512
+#define STATUS 4096
 #define COMMAND_LINE 4096
+#define KERNEL_THREAD 0x200000 /* PF_KTHREAD of the kernel */
+#define ENVIRONMENT_LONGEST ((size_t)4 << 20)
 
-/* The beginning of a file below /proc. Its length, 0 if there is none. */
-static size_t read_text(const char *path, char *text, size_t size)
+static int open_of(pid_t pid, const char *file)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* The beginning of a file. Its length, 0 if there is none. */
+static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
+{
+	int fd = open_of(pid, file);
 	ssize_t length;
 
 	if (fd < 0)
@@ -29,11 +43,9 @@ static size_t read_text(const char *path, char *text, size_t size)
 
 bool process_command_line(pid_t pid, struct buffer *text)
 {
-	char path[40], line[COMMAND_LINE];
-	size_t length;
+	char line[COMMAND_LINE];
+	size_t length = read_text(pid, "cmdline", line, sizeof(line));
 
-	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
-	length = read_text(path, line, sizeof(line));
 	while (length > 0 && line[length - 1] == '\0')
 		length--;
 	for (size_t i = 0; i < length; i++)
@@ -43,28 +55,166 @@ bool process_command_line(pid_t pid, struct buffer *text)
 	return length > 0;
 }
 
-/* "PID (NAME) STATE ..."; a NAME may hold anything, also ") ". */
+bool process_carries(pid_t pid, const char *badge)
+{
+	char chunk[8192], *at;
+	size_t length = strlen(badge), kept = 0, total = 0;
+	bool found = false;
+	ssize_t got;
+	int fd = open_of(pid, "environ");
+
+	if (fd < 0)
+		return false;
+	while (!found && total < ENVIRONMENT_LONGEST &&
+	       (got = read(fd, chunk + kept, sizeof(chunk) - kept)) > 0) {
+		size_t size = kept + (size_t)got;
+
+		for (at = chunk; !found && (at = memmem(at, size - (at - chunk),
+							badge, length));
+		     at++)
+			found = at + length < chunk + size &&
+				strchr(" ", at[length]) != NULL;
+		kept = size < length ? size : length;
+		memmove(chunk, chunk + size - kept, kept);
+		total += (size_t)got;
+	}
+	close(fd);
+	return found;
+}
+
+/* "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... THREADS 0 STARTTIME ..." (the 20th to
+ * 22nd); a NAME may hold anything, also ") ". A zombie with threads is a process
+ * that runs on after its first thread has ended. */
+bool process_read(struct process *process, pid_t pid)
+{
+	char text[TEXT];
+	unsigned long long started;
+	long parent, group, session, threads;
+	unsigned flags;
+	const char *end;
+	char state;
+	int found;
+
+	if (read_text(pid, "stat", text, sizeof(text)) == 0)
+		return false;
+	end = strrchr(text, ')');
+	if (end == NULL)
+		return false;
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
+	found = sscanf(end + 1,
+		       " %c %ld %ld %ld %*d %*d %u %*u %*u %*u %*u %*u %*u "
+		       "%*d %*d %*d %*d %ld %*d %llu",
+		       &state, &parent, &group, &session, &flags, &threads,
+		       &started);
+	if (found != 7)
+		return false;
+	*process = (struct process){
+		.pid = pid,
+		.parent = (pid_t)parent,
+		.group = (pid_t)group,
+		.session = (pid_t)session,
+		.started = started,
+		.state = state,
+		.kernel = (flags & KERNEL_THREAD) != 0,
+		.alive = (state != 'Z' && state != 'X') || threads > 1,
+	};
+	return true;
+}
+
+int process_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int process_send(int pidfd, int number)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+int process_descriptor(int pidfd, int number)
+{
+	return (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+}
+
+bool process_aside(void)
+{
+	if (fork() != 0)
+		return false;
+	closefrom(0);
+	return true;
+}
+
+bool process_signal(const struct process *process, int number)
+{
+	int pidfd = process_pidfd(process->pid);
+	struct process now;
+	bool same = process_read(&now, process->pid) && now.alive &&
+		    now.started == process->started;
+
+	if (same && pidfd < 0)
+		kill(process->pid, number);
+	else if (same)
+		process_send(pidfd, number);
+	if (pidfd >= 0)
+		close(pidfd);
+	return same;
+}
+
+void process_name(pid_t pid, struct buffer *text)
+{
+	struct stat status = {0};
+	struct passwd *user = NULL;
+	char name[64] = "";
+	int fd = open_of(pid, "comm");
+	ssize_t got = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+
+	if (text->length > 0)
+		buffer_print(text, ", ");
+	buffer_print(text, "pid %ld", (long)pid);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &status) == 0)
+		user = getpwuid(status.st_uid);
+	close(fd);
+	while (got > 0 && name[got - 1] == '\n')
+		got--;
+	if (user != NULL)
+		buffer_print(text, " of %s", user->pw_name);
+	else
+		buffer_print(text, " of user %ld", (long)status.st_uid);
+	buffer_print(text, " '%.*s'", (int)got, name);
+}
+
 char process_state(pid_t pid)
 {
-	char path[40], text[TEXT];
-	const char *end;
+	struct process process;
 
-	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	if (read_text(path, text, sizeof(text)) == 0)
-		return 0;
-	end = strrchr(text, ')');
-	if (end == NULL || end[1] != ' ')
-		return 0;
-	return end[2];
+	if (!process_read(&process, pid))
+		return '\0';
+	return process.state;
+}
+
+/* "... ShdPnd:	BITS ...", the signals of the process rather than of a thread. */
+bool process_has_pending(pid_t pid, int number)
+{
+	static const char name[] = "\nShdPnd:";
+	char text[STATUS];
+	const char *at;
+
+	if (read_text(pid, "status", text, sizeof(text)) == 0)
+		return false;
+	at = strstr(text, name);
+	return at != NULL &&
+	       (strtoull(at + strlen(name), NULL, 16) >> (number - 1) & 1) != 0;
 }
 
 /* "NUMBER ARGUMENT ARGUMENT ..." of the system call that the thread is in. */
-static bool thread_sends(const char *path, long number)
+static bool thread_sends(pid_t pid, const char *file, long number)
 {
 	char text[TEXT], *at = text;
 	long call, argument[3];
 
-	if (read_text(path, text, sizeof(text)) == 0)
+	if (read_text(pid, file, text, sizeof(text)) == 0)
 		return false;
 	call = strtol(at, &at, 10);
 	for (int i = 0; i < 3; i++)
@@ -86,9 +236,9 @@ bool process_sends(pid_t pid, int number)
 	if (threads == NULL)
 		return false;
 	while (!sends && (entry = readdir(threads)) != NULL) {
-		snprintf(path, sizeof(path), "/proc/%ld/task/%.20s/syscall",
-			 (long)pid, entry->d_name);
-		sends = thread_sends(path, number);
+		snprintf(path, sizeof(path), "task/%.20s/syscall",
+			 entry->d_name);
+		sends = thread_sends(pid, path, number);
 	}
 	closedir(threads);
 	return sends;

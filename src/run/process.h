@@ -1,24 +1,62 @@
 /*
- * What /proc tells of one process. Without /proc, or the right to look, nothing is
- * known.
+ * What /proc says about one process. Without /proc, or the right to look, nothing
+ * is known.
  */
-#ifndef PROCESS_H
-#define PROCESS_H
+#ifndef RUN_PROCESS_H
+#define RUN_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/output.h"
+#include "base/buffer.h"
+
+struct process {
+	pid_t pid, parent, group, session;
+	unsigned long long
+		started; /* ticks; tells it from a later one of its pid */
+	char state;      /* R, S, T and so on, as proc(5) has them */
+	bool kernel;     /* one of the kernel's own threads */
+	bool alive;
+	bool ours; /* for tree.c */
+};
+
+/* False if there is none. */
+bool process_read(struct process *process, pid_t pid);
+
+/* A pidfd, or -1 with errno; and sends a signal by it. */
+int process_pidfd(pid_t pid);
+int process_send(int pidfd, int number);
+
+/* A descriptor of that process, with the same file offset, or -1 with errno. */
+int process_descriptor(int pidfd, int number);
+
+/* True in a new process, without descriptors, for what may take for ever: it ends by
+ * _exit, and nobody waits for it. False in this one. */
+bool process_aside(void);
+
+/* Sends number to this process, and never to a later one that has its pid. False
+ * if it has ended. */
+bool process_signal(const struct process *process, int number);
+
+/* Whether badge is an item of REDLOCK_HELD in the process's environment: a blank
+ * or the end follows it. */
+bool process_carries(pid_t pid, const char *badge);
+
+/* Adds "pid N of USER 'NAME'", after a comma. */
+void process_name(pid_t pid, struct buffer *text);
 
 /* Its arguments with blanks between them, the first few KiB. False if there are
  * none. */
 bool process_command_line(pid_t pid, struct buffer *text);
 
-/* R, S, T and so on, as proc(5) has them; 0: not known. */
+/* 0: not known. */
 char process_state(pid_t pid);
 
-/* Whether a thread of it is within a call that sends this signal: a stopped
- * process in which one is has stopped itself. */
+/* Whether this signal was sent to it, and it has not taken it yet. */
+bool process_has_pending(pid_t pid, int number);
+
+/* Whether one of its threads is in a call that sends this signal: such a process,
+ * if it is stopped, has stopped itself. */
 bool process_sends(pid_t pid, int number);
 
 #endif

@@ -2,31 +2,21 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#define ENVIRONMENT_LONGEST ((size_t)4 << 20)
+#include "run/process.h"
+
 #define LOOKS_APART 20 /* times as long as one takes */
 #define PAUSE 20       /* ms, until they are watched again */
-#define FREEZE 10      /* ms, for looks at who is new */
+#define FREEZE 10      /* ms, for looks at what is new */
 #define QUIET 3        /* of these in a row that find nobody, nor miss any */
 #define IN_VAIN 20     /* of these in a row that find none of ours */
-#define DYING 100      /* ms, for those whose death nobody can see */
+#define DYING 100      /* ms, if it cannot be seen that they are dead */
 #define NAMED_MOST 8
-
-struct process {
-	pid_t pid, parent, group, session;
-	unsigned long long started; /* tells it from a later one of its pid */
-	bool alive, ours;
-};
 
 struct processes {
 	struct process *list; /* by pid */
@@ -36,119 +26,11 @@ struct processes {
 	int64_t cost; /* ms, to list them */
 };
 
-/* --- one process --------------------------------------------------------- */
-
-static int open_of(pid_t pid, const char *file)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, file);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* Whether mark is an item of REDLOCK_HELD in the process's environment: behind it
- * is a blank or the end. */
-static bool carries(pid_t pid, const char *mark)
-{
-	char chunk[8192], *at;
-	size_t length = strlen(mark), kept = 0, total = 0;
-	bool found = false;
-	ssize_t got;
-	int fd = open_of(pid, "environ");
-
-	if (fd < 0)
-		return false;
-	while (!found && total < ENVIRONMENT_LONGEST &&
-	       (got = read(fd, chunk + kept, sizeof(chunk) - kept)) > 0) {
-		size_t size = kept + (size_t)got;
-
-		for (at = chunk; !found && (at = memmem(at, size - (at - chunk),
-							mark, length));
-		     at++)
-			found = at + length < chunk + size &&
-				strchr(" ", at[length]) != NULL;
-		kept = size < length ? size : length;
-		memmove(chunk, chunk + size - kept, kept);
-		total += (size_t)got;
-	}
-	close(fd);
-	return found;
-}
-
-/* "PID (NAME) STATE PPID PGRP SESSION ... THREADS 0 STARTTIME ..." (the 20th to
- * 22nd); a NAME may hold anything, also ") ". A zombie with threads is a process
- * that runs on after its first thread has ended. */
-static bool read_process(struct process *process, pid_t pid)
-{
-	char text[512];
-	unsigned long long started;
-	long parent, group, session, threads;
-	const char *end;
-	ssize_t size;
-	int fd = open_of(pid, "stat"), found;
-	char state;
-
-	if (fd < 0)
-		return false;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return false;
-	text[size] = '\0';
-	end = strrchr(text, ')');
-	if (end == NULL)
-		return false;
-	/* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
-	found = sscanf(end + 1,
-		       " %c %ld %ld %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-		       "%*d %*d %*d %*d %ld %*d %llu",
-		       &state, &parent, &group, &session, &threads, &started);
-	if (found != 6)
-		return false;
-	*process = (struct process){
-		.pid = pid,
-		.parent = (pid_t)parent,
-		.group = (pid_t)group,
-		.session = (pid_t)session,
-		.started = started,
-		.alive = (state != 'Z' && state != 'X') || threads > 1,
-	};
-	return true;
-}
-
 /* A moment as /proc tells when a process has started. */
 static unsigned long long ticks(int64_t ms)
 {
 	return (unsigned long long)ms *
 	       (unsigned long long)sysconf(_SC_CLK_TCK) / 1000;
-}
-
-static int pidfd_of(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static int send_by(int pidfd, int number)
-{
-	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
-}
-
-/* Sends number to this process, and to none that has its pid by now. False where
- * it has ended. */
-static bool signal_process(const struct process *process, int number)
-{
-	int pidfd = pidfd_of(process->pid);
-	struct process now;
-	bool same = read_process(&now, process->pid) && now.alive &&
-		    now.started == process->started;
-
-	if (same && pidfd < 0)
-		kill(process->pid, number);
-	else if (same)
-		send_by(pidfd, number);
-	if (pidfd >= 0)
-		close(pidfd);
-	return same;
 }
 
 /* --- COMMAND and its group ----------------------------------------------- */
@@ -172,24 +54,24 @@ static bool is_command(const struct tree *tree, const struct process *process)
 }
 
 struct tree tree_of(pid_t command, pid_t group, pid_t session, int64_t since,
-		    const char *mark)
+		    const char *badge)
 {
 	struct tree tree = {
 		.command = command,
 		.group = group,
 		.session = session,
 		.since = since,
-		.mark = mark,
+		.badge = badge,
 		.shared = group == 0 ? getpgid(command) : 0,
-		.pidfd = pidfd_of(command),
+		.pidfd = process_pidfd(command),
 	};
 
 	tree.gone = tree.pidfd < 0 && errno == ESRCH;
 	return tree;
 }
 
-/* Before the first use, not at each start of a guard: we may have opened the pidfd
- * late, and it is of another. */
+/* Before the first use, not at each start of a guard: if the pidfd was opened late,
+ * it may be another process's. */
 static void check_command(struct tree *tree)
 {
 	struct process now;
@@ -198,7 +80,7 @@ static void check_command(struct tree *tree)
 		return;
 	tree->checked = true;
 	if (tree->pidfd < 0 || !proc_is_there() ||
-	    !read_process(&now, tree->command) || is_command(tree, &now))
+	    !process_read(&now, tree->command) || is_command(tree, &now))
 		return;
 	close(tree->pidfd);
 	tree->pidfd = -1;
@@ -218,10 +100,10 @@ static bool command_is_there(const struct tree *tree)
 	if (tree->gone)
 		return false;
 	if (tree->pidfd >= 0)
-		return send_by(tree->pidfd, 0) == 0 || errno != ESRCH;
+		return process_send(tree->pidfd, 0) == 0 || errno != ESRCH;
 	if (tree->blind)
 		return exists(tree->command);
-	return read_process(&now, tree->command) && is_command(tree, &now);
+	return process_read(&now, tree->command) && is_command(tree, &now);
 }
 
 static bool command_runs(const struct tree *tree)
@@ -238,7 +120,7 @@ static bool command_is_in_group(const struct tree *tree)
 	return command_is_there(tree) && getpgid(tree->command) == tree->group;
 }
 
-/* Before the group's number is used: forgets it if it may be another's. */
+/* Before the group's number is used: forgets it if another group may have it. */
 static void check_group(struct tree *tree)
 {
 	if (tree->group == 0 || command_is_in_group(tree))
@@ -280,16 +162,16 @@ static bool is_in_group(const struct tree *tree, const struct process *process)
 		return process->group == tree->group &&
 		       process->session == tree->session;
 	return tree->shared > 0 && process->group == tree->shared &&
-	       carries(process->pid, tree->mark);
+	       process_carries(process->pid, tree->badge);
 }
 
-/* Has begun since the first of them was signalled, and lost its parent, which was
- * one of ours: a daemon's child has a daemon for a parent. */
+/* It has begun since the first of them was signalled, and has lost its parent,
+ * which was one of ours: a daemon's child has a daemon for a parent. */
 static bool is_orphan(const struct tree *tree, const struct process *process)
 {
 	return tree->told != 0 && process->started >= ticks(tree->told) &&
-	       carries(process->pid, tree->mark) &&
-	       !carries(process->parent, tree->mark);
+	       process_carries(process->pid, tree->badge) &&
+	       !process_carries(process->parent, tree->badge);
 }
 
 static bool is_root(const struct tree *tree, const struct process *process)
@@ -298,8 +180,8 @@ static bool is_root(const struct tree *tree, const struct process *process)
 	       is_in_group(tree, process) || is_orphan(tree, process);
 }
 
-/* Its parent, or who leads its group or session, is ours: among the first count of
- * list. */
+/* Its parent, or the leader of its group or session, is ours: one of the first
+ * count of list. */
 static bool is_kin(struct process *list, size_t count,
 		   const struct process *process)
 {
@@ -358,14 +240,14 @@ static void note_ours(const struct tree *tree, struct processes *all,
 		return;
 	all->news = all->found = true;
 	if (stop && !is_known(tree, process)) /* they have been stopped */
-		signal_process(process, SIGSTOP);
+		process_signal(process, SIGSTOP);
 }
 
 /* The first old of all's are those of earlier looks. */
 static void read_new(const struct tree *tree, struct processes *all, size_t old,
 		     struct process *process, bool stop)
 {
-	if (!read_process(process, process->pid)) {
+	if (!process_read(process, process->pid)) {
 		all->news = true;
 		return;
 	}
@@ -374,7 +256,7 @@ static void read_new(const struct tree *tree, struct processes *all, size_t old,
 	note_ours(tree, all, process, stop);
 }
 
-/* Marks who is kin of one that was read later. */
+/* Marks the kin of those that are marked, also if it was read before them. */
 static void find_kin(const struct tree *tree, struct processes *all, bool stop)
 {
 	bool more = true;
@@ -394,8 +276,8 @@ static void find_kin(const struct tree *tree, struct processes *all, bool stop)
 }
 
 /* Adds those to all that are not in it, and stops them if they are ours. The
- * youngest first: they may not live long. False where that could not be done, or
- * was not by then. */
+ * youngest first: they may not live long. False if that could not be done, or not
+ * before until. */
 static bool look(const struct tree *tree, struct processes *all,
 		 struct deadline until, bool stop)
 {
@@ -415,8 +297,8 @@ static bool look(const struct tree *tree, struct processes *all,
 	return i == old;
 }
 
-/* What the group's members tell, also those that are dead: it is another's; or it
- * has some that are not shown. */
+/* What the group's members, also the dead ones, say about it: it is not COMMAND's,
+ * or it has members that are not shown. */
 static void judge_group(struct tree *tree, const struct processes *all)
 {
 	size_t ours = 0, others = 0;
@@ -497,7 +379,7 @@ static bool has_alive(const struct processes *all)
 	return false;
 }
 
-/* There is time for a look at who is new: until then, or a little from began on. */
+/* There is time for a look at what is new: before until, or a little after began. */
 static bool has_time(const struct processes *all, int64_t began,
 		     struct deadline until)
 {
@@ -540,13 +422,13 @@ void tree_look(struct tree *tree, struct deadline until)
 
 /* --- signals ------------------------------------------------------------- */
 
-/* Forgets who has ended; who has not is sent number. */
+/* Sends number to each, and forgets those that have ended. */
 static void signal_known(struct tree *tree, int number)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < tree->known_count; i++)
-		if (signal_process(&tree->known[i], number))
+		if (process_signal(&tree->known[i], number))
 			tree->known[count++] = tree->known[i];
 	tree->known_count = count;
 }
@@ -561,7 +443,7 @@ static void signal_command(const struct tree *tree, int number)
 	if (group == tree->command)
 		kill(-group, number);
 	else if (tree->pidfd >= 0)
-		send_by(tree->pidfd, number);
+		process_send(tree->pidfd, number);
 	else
 		kill(tree->command, number);
 }
@@ -662,42 +544,17 @@ bool tree_is_over(const struct tree *tree)
 
 /* --- what is left -------------------------------------------------------- */
 
-static void name_process(struct buffer *text, pid_t pid)
-{
-	struct stat status = {0};
-	struct passwd *user = NULL;
-	char name[64] = "";
-	int fd = open_of(pid, "comm");
-	ssize_t got = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
-
-	if (text->length > 0)
-		buffer_print(text, ", ");
-	buffer_print(text, "pid %ld", (long)pid);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &status) == 0)
-		user = getpwuid(status.st_uid);
-	close(fd);
-	while (got > 0 && name[got - 1] == '\n')
-		got--;
-	if (user != NULL)
-		buffer_print(text, " of %s", user->pw_name);
-	else
-		buffer_print(text, " of user %ld", (long)status.st_uid);
-	buffer_print(text, " '%.*s'", (int)got, name);
-}
-
 bool tree_left(struct tree *tree, struct buffer *text)
 {
 	size_t named = 0;
 
 	tree_look(tree, deadline_never());
 	for (; named < tree->known_count && named < NAMED_MOST; named++)
-		name_process(text, tree->known[named].pid);
+		process_name(tree->known[named].pid, text);
 	if (tree->known_count > named)
 		buffer_print(text, " and %zu more", tree->known_count - named);
 	if (named == 0 && command_runs(tree)) {
-		name_process(text, tree->command);
+		process_name(tree->command, text);
 		named++;
 	}
 	return named > 0;

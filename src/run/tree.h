@@ -1,14 +1,14 @@
 /*
- * The processes that belong to COMMAND, for the one that has to stop it: its
- * process group, all its descendants, and the groups and sessions that those
- * lead. A process that had left all of these before, such as a daemon, does
- * not belong to COMMAND.
+ * The processes that belong to COMMAND, so that they can be stopped: its
+ * process group, all its descendants, and the groups and sessions that these
+ * lead. A process that had left all of them before, such as a daemon, does not
+ * belong to COMMAND.
  *
  * A process whose parent ends is adopted by another, and then nothing shows
- * where it came from. So processes that were found once are remembered, by pid
- * and start time, and all are found before the first of them is signalled. An
- * orphan that begins later belongs to COMMAND if it carries the lock's mark
- * (held.h) in its environment, as all that COMMAND starts does, and its new
+ * where it came from. So each process that was found is remembered, by pid and
+ * start time, and all are found before the first of them is signalled. An
+ * orphan that begins later belongs to COMMAND if it carries the lock's badge
+ * (ancestry.h) in its environment, as all that COMMAND starts does, and its new
  * parent does not.
  *
  * Why nobody is left: while processes run they fork, and a list of them is old
@@ -17,8 +17,8 @@
  * process still shows its children, and forks no more. These looks read only
  * processes that the look before has not seen, so they are faster than a chain
  * of processes that live for 3 ms. If something forks faster than that, the
- * search goes on after the kill until it is caught or the time is up; what is
- * then known to be left is named (tree_left). A process that has neither the
+ * search goes on after the kill until it is caught or the time is up. Then
+ * tree_left names what is known to be left. A process that has neither the
  * group nor the parents nor the environment of COMMAND is not found.
  *
  * Why no stranger is hit: a pid belongs to COMMAND only if the process began
@@ -44,20 +44,20 @@
  * more. A look that is not done by then is given up.
  *
  * With a terminal COMMAND shares its group with redlock and the rest of the
- * pipeline. Then only the members that carry the lock's mark belong to
+ * pipeline. Then only the members that carry the lock's badge belong to
  * COMMAND.
  *
  * Reads /proc: proc(5).
  */
-#ifndef TREE_H
-#define TREE_H
+#ifndef RUN_TREE_H
+#define RUN_TREE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/deadline.h"
-#include "base/output.h"
+#include "base/buffer.h"
 
 #define TREE_DYING 1000 /* ms, that processes may take to die of SIGKILL */
 
@@ -66,8 +66,8 @@ struct tree {
 	pid_t group; /* COMMAND's and nobody else's; 0: shared, or forgotten */
 	pid_t session; /* of that group */
 	int64_t since; /* ms: COMMAND was there by then */
-	const char *mark;
-	bool in_time; /* must be dead by the deadline, not only killed then */
+	const char *badge;
+	bool in_time; /* dead at the deadline, rather than killed from it on */
 	int pidfd;    /* of COMMAND, or -1 */
 	pid_t shared; /* the group that it shares */
 	int64_t told; /* ms: when it was first signalled; 0: not yet */
@@ -87,7 +87,7 @@ struct tree {
 /* COMMAND had this pid, group (0: redlock's) and session at the moment since.
  * */
 struct tree tree_of(pid_t command, pid_t group, pid_t session, int64_t since,
-		    const char *mark);
+		    const char *badge);
 
 /* Looks for all of them; gives up at until. */
 void tree_look(struct tree *tree, struct deadline until);

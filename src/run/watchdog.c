@@ -8,32 +8,31 @@
 
 #include "base/duration.h"
 #include "base/log.h"
-#include "base/signals.h"
+#include "base/threads.h"
 #include "base/title.h"
 
-#define WATCHDOG_STACK ((size_t)512 << 10) /* where memory is limited */
-
-#define KILL_SHARE 6 /* of a short lease, between SIGTERM and SIGKILL */
-
-struct guard_times watchdog_plan(const struct lock *lock, int64_t kill_after)
+struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after)
 {
-	int64_t most = lock->lease / KILL_SHARE;
-	int64_t between = lock->lease < lock->ttl && most < kill_after
-				  ? most
-				  : kill_after;
-
-	return guard_plan(lock->valid, guard_margin(lock->lease), between);
+	return lease_times(lock->grant.valid, lock->grant.lease, lock->wish.ttl,
+			   kill_after);
 }
 
-static struct guard_times plan(const struct watchdog *watchdog)
+static struct lease_times plan(const struct watchdog *watchdog)
 {
 	return watchdog_plan(watchdog->lock, watchdog->kill_after);
+}
+
+static void tell_guard(const struct watchdog *watchdog,
+		       struct lease_times times)
+{
+	if (watchdog->guard != NULL)
+		guard_tell(watchdog->guard, watchdog->place, times);
 }
 
 /* Says that the lock is lost, and has COMMAND stopped. */
 static void lose(struct watchdog *watchdog, const struct error *why)
 {
-	struct guard_times times = plan(watchdog);
+	struct lease_times times = plan(watchdog);
 
 	pthread_mutex_lock(&watchdog->mutex);
 	watchdog->lost = true;
@@ -42,60 +41,70 @@ static void lose(struct watchdog *watchdog, const struct error *why)
 	times.kill =
 		deadline_earlier(times.kill, deadline_in(watchdog->kill_after));
 	times.term = deadline_at(0);
-	guard_tell(watchdog->guard, times);
+	tell_guard(watchdog, times);
 	eventfd_write(watchdog->lost_event, 1);
 }
 
-static void lose_by_silence(struct watchdog *watchdog, const struct error *last,
-			    int64_t since)
+void watchdog_explain(const struct watchdog *watchdog, struct error *why)
 {
-	struct error why;
 	char text[DURATION_TEXT];
 
-	error_set(&why, EXIT_LOST, "not renewed for %s: %s",
-		  duration_format(text, clock_ms() - since),
-		  last->text[0] ? last->text : "redlock itself was stopped");
-	lose(watchdog, &why);
+	error_set(why, EXIT_LOST, "not renewed for %s: %s",
+		  duration_format(text,
+				  clock_ms() - watchdog->lock->grant.started),
+		  watchdog->failures > 0 ? watchdog->last.text
+					 : "redlock itself was stopped");
 }
 
 /* Of the last good round; a title stands, so it names moments. */
 static void show_lease(const struct lock *lock)
 {
-	int64_t renewed = clock_wall_ms() - (clock_ms() - lock->started);
+	int64_t renewed = clock_wall_ms() - (clock_ms() - lock->grant.started);
 	char from[CLOCK_TEXT], until[CLOCK_TEXT];
 
-	title_set("%s: held, renewed %s, lease until %s", lock->key.data,
+	title_set("%s: held, renewed %s, lease until %s", lock->names.key.data,
 		  clock_format(from, renewed),
-		  clock_format(until, renewed + lock->lease));
+		  clock_format(until, renewed + lock->grant.lease));
+}
+
+static bool has_title(const struct watchdog *watchdog)
+{
+	return watchdog->guard != NULL && watchdog->place == 0;
 }
 
 static void note_renewal(struct watchdog *watchdog)
 {
 	char text[DURATION_TEXT];
 
-	guard_tell(watchdog->guard, plan(watchdog));
+	tell_guard(watchdog, plan(watchdog));
 	pthread_mutex_lock(&watchdog->mutex);
 	watchdog->renewals++;
 	pthread_mutex_unlock(&watchdog->mutex);
-	show_lease(watchdog->lock);
-	log_step("renewed, %s left",
-		 duration_format(text, deadline_left(watchdog->lock->valid)));
+	if (has_title(watchdog))
+		show_lease(watchdog->lock);
+	log_step("%s: renewed, %s left", watchdog->lock->names.key.data,
+		 duration_format(text,
+				 deadline_left(watchdog->lock->grant.valid)));
 }
 
 /* A round with the servers, and what follows from it. False: it is over. */
-static bool renew(struct watchdog *watchdog)
+static bool renew(struct watchdog *watchdog, int interrupt)
 {
 	struct lock *lock = watchdog->lock;
-	struct deadline round = deadline_in(lock->quorum->timeout);
+	struct deadline round = deadline_in(lock->ballot.quorum->timeout);
 	struct error latest = {0};
 	enum lock_result result;
 
 	if (deadline_passed(watchdog->end)) {
-		lose_by_silence(watchdog, &watchdog->last, lock->started);
+		watchdog_explain(watchdog, &latest);
+		lose(watchdog, &latest);
 		return false;
 	}
-	result = lock_extend(lock, deadline_earlier(watchdog->end, round),
-			     &latest);
+	result = lock_extend(
+		lock,
+		(struct wait){deadline_earlier(watchdog->end, round),
+			      interrupt},
+		&latest);
 	if (result == LOCK_INTERRUPTED)
 		return false;
 	if (result == LOCK_NOT_HELD) {
@@ -105,18 +114,18 @@ static bool renew(struct watchdog *watchdog)
 	if (result == LOCK_OK && !deadline_passed(watchdog->end)) {
 		watchdog->failures = 0;
 		watchdog->end = plan(watchdog).term;
-		watchdog->next = deadline_at(lock->started + lock->ttl / 3);
+		watchdog->next = lock->grant.renew;
 		note_renewal(watchdog);
 		return true;
 	}
-	log_step("not renewed: %s", latest.text);
+	log_step("%s: not renewed: %s", lock->names.key.data, latest.text);
 	/* a round that was cut short tells less than the one before */
 	if (watchdog->failures == 0 || round.at <= watchdog->end.at)
 		watchdog->last = latest;
-	quorum_renew_silent(lock->quorum);
+	quorum_renew_silent(lock->ballot.quorum);
 	watchdog->next = watchdog->failures++ == 0
 				 ? deadline_in(0)
-				 : deadline_in(lock->lease / 10);
+				 : deadline_in(lease_retry(lock->grant.lease));
 	return true;
 }
 
@@ -129,30 +138,42 @@ static void *run(void *argument)
 {
 	struct watchdog *watchdog = argument;
 
-	while (lock_idle(watchdog->lock, next_round(watchdog)) !=
+	while (lock_idle(watchdog->lock,
+			 (struct wait){next_round(watchdog), watchdog->stop}) !=
 		       GATHER_INTERRUPTED &&
-	       renew(watchdog))
+	       renew(watchdog, watchdog->stop))
 		;
+	deadline_end_thread();
 	return NULL;
 }
 
+bool watchdog_watch(struct watchdog *watchdog, int interrupt)
+{
+	while (lock_idle(watchdog->lock,
+			 (struct wait){next_round(watchdog), interrupt}) !=
+	       GATHER_INTERRUPTED)
+		if (!renew(watchdog, -1))
+			return false;
+	return true;
+}
+
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
-		   struct guard *guard, int64_t kill_after)
+		   struct guard *guard, size_t place, int64_t kill_after)
 {
 	*watchdog = (struct watchdog){
 		.lock = lock,
 		.guard = guard,
+		.place = place,
 		.kill_after = kill_after,
-		.due = quorum_is_idle(lock->quorum) ? lock->renew
-						    : deadline_at(0),
-		.next = lock->renew,
+		.due = quorum_is_idle(lock->ballot.quorum) ? lock->grant.renew
+							   : deadline_at(0),
+		.next = lock->grant.renew,
 		.stop = -1,
 		.lost_event = -1,
 	};
 	watchdog->end = plan(watchdog).term;
 	pthread_mutex_init(&watchdog->mutex, NULL);
-	lock->quorum->interrupt = -1;
-	if (title_is_set())
+	if (has_title(watchdog) && title_is_set())
 		show_lease(lock);
 }
 
@@ -163,26 +184,17 @@ static int open_event(int *fd)
 	return *fd;
 }
 
-/* 0, or an errno. */
-static int start_thread(struct watchdog *watchdog)
+int watchdog_start(struct watchdog *watchdog)
 {
-	struct signals_mask before;
-	pthread_attr_t attributes;
 	int result;
 
 	if (open_event(&watchdog->stop) < 0 ||
 	    open_event(&watchdog->lost_event) < 0)
 		return errno;
-	watchdog->lock->quorum->interrupt = watchdog->stop;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, WATCHDOG_STACK);
-	signals_block_all(&before);
-	result = pthread_create(&watchdog->thread, &attributes, run, watchdog);
-	signals_unblock(&before);
-	pthread_attr_destroy(&attributes);
+	result = threads_start(&watchdog->thread, run, watchdog);
 	watchdog->running = result == 0;
-	if (!watchdog->running)
-		watchdog->lock->quorum->interrupt = -1;
+	if (watchdog->running)
+		watchdog->due = deadline_never();
 	return result;
 }
 
@@ -192,12 +204,12 @@ void watchdog_act(struct watchdog *watchdog)
 
 	if (!deadline_passed(watchdog->due))
 		return;
-	cause = start_thread(watchdog);
+	cause = watchdog_start(watchdog);
 	watchdog->due = deadline_never();
 	if (cause == 0)
 		return;
 	log_step("no thread to renew the lock: %s", strerror(cause));
-	if (!deadline_passed(next_round(watchdog)) || renew(watchdog))
+	if (!deadline_passed(next_round(watchdog)) || renew(watchdog, -1))
 		watchdog->due = next_round(watchdog);
 }
 
@@ -223,16 +235,20 @@ bool watchdog_lost(struct watchdog *watchdog, struct error *why)
 	return lost;
 }
 
+static void close_event(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void watchdog_stop(struct watchdog *watchdog)
 {
 	if (watchdog->running) {
 		eventfd_write(watchdog->stop, 1);
 		pthread_join(watchdog->thread, NULL);
 	}
-	watchdog->lock->quorum->interrupt = -1;
 	watchdog->running = false;
-	if (watchdog->stop >= 0)
-		close(watchdog->stop);
-	if (watchdog->lost_event >= 0)
-		close(watchdog->lost_event);
+	close_event(&watchdog->stop);
+	close_event(&watchdog->lost_event);
 }

@@ -12,20 +12,20 @@
  * the guard nothing, and that is enough to stop COMMAND in time.
  *
  * The thread is started when it is due: before the first renewal, or at once
- * if a server has not answered yet. A command that has ended by then did not
- * pay for it. If the thread cannot be started, as COMMAND has filled the limit
- * of processes or of memory, the calling thread makes the round. It cannot
- * hand signals on during that round (the server timeout, 1 s by default).
- * Starting the thread is tried again when the next round is due. The guard
- * knows the end of validity from the beginning.
+ * if a server has not answered yet. A command that has ended before does not
+ * pay for it. If the thread cannot be started, because COMMAND has filled the
+ * limit of processes or of memory, the calling thread makes the round, and
+ * hands no signals on during that round (the server timeout, 1 s by default).
+ * The next round tries to start the thread again. The guard knows the end of
+ * validity from the beginning.
  *
  * From the thread's start to _stop, the connections and the lock belong to the
- * thread. While it sleeps it reads what servers send late, and sees a
- * connection that was closed. All signals are blocked in it; _stop ends its
- * sleep at once. Each renewal sets the process title (title.h).
+ * thread. While it sleeps it reads late answers, and notices connections that
+ * were closed. All signals are blocked in it; _stop ends its sleep at once.
+ * Each renewal of the guard's first lock sets the process title (title.h).
  */
-#ifndef WATCHDOG_H
-#define WATCHDOG_H
+#ifndef RUN_WATCHDOG_H
+#define RUN_WATCHDOG_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -36,6 +36,7 @@
 struct watchdog {
 	struct lock *lock;
 	struct guard *guard;
+	size_t place;              /* of the lock among those of the guard */
 	int64_t kill_after;        /* ms */
 	struct deadline due;       /* _act */
 	struct deadline next, end; /* of rounds: the next one, and the last */
@@ -53,10 +54,12 @@ struct watchdog {
 
 /* When COMMAND is to be stopped. Under the short first lease of a grant by
  * message (queue.h), at most a sixth of it lies between SIGTERM and SIGKILL. */
-struct guard_times watchdog_plan(const struct lock *lock, int64_t kill_after);
+struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after);
 
+/* place: of the lock among those that the guard was entrusted with; guard NULL: there
+ * is none (keeper.h). */
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
-		   struct guard *guard, int64_t kill_after);
+		   struct guard *guard, size_t place, int64_t kill_after);
 
 /* When to call _act; never, once the thread runs. */
 struct deadline watchdog_due(const struct watchdog *watchdog);
@@ -64,13 +67,23 @@ struct deadline watchdog_due(const struct watchdog *watchdog);
 /* If it is due, starts the thread, or makes its round. */
 void watchdog_act(struct watchdog *watchdog);
 
+/* Starts the thread now. 0, or an errno: there is none, and _act will try again. */
+int watchdog_start(struct watchdog *watchdog);
+
+/* Instead of _act: makes the rounds in the calling thread. True if interrupt is readable
+ * between two of them, false if the lock is lost. */
+bool watchdog_watch(struct watchdog *watchdog, int interrupt);
+
 /* Readable once the thread has lost the lock; -1 without one. */
 int watchdog_fd(const struct watchdog *watchdog);
 
 /* Whether the lock is lost, and why. */
 bool watchdog_lost(struct watchdog *watchdog, struct error *why);
 
-/* Ends the thread, promptly; the connections are the caller's again. */
+/* Ends the thread, promptly; the connections are the caller's again. Once more: nothing. */
 void watchdog_stop(struct watchdog *watchdog);
+
+/* After _stop, if the guard was faster: since when the lock was not renewed, and why. */
+void watchdog_explain(const struct watchdog *watchdog, struct error *why);
 
 #endif

@@ -12,7 +12,7 @@
 /* What it is worth, and how people are told. */
 struct meaning {
 	int code;
-	bool passing;
+	bool transient;
 	bool whole; /* the server's own text follows */
 	const char *words, *remedy;
 };
@@ -21,7 +21,7 @@ static const struct meaning meanings[] = {
 	[CAUSE_AWAY] = {EXIT_UNREACHED, true, false, "",
 			"is it up, and is -S right?"},
 	[CAUSE_SLOW] = {EXIT_UNREACHED, true, false, "",
-			"give it more time by --server-timeout"},
+			"give it more time with --server-timeout"},
 	[CAUSE_BARRED_SOCKET] = {EXIT_UNREACHED, true, false, "",
 				 "this user may not use its socket: see "
 				 "unixsocketperm there"},
@@ -46,6 +46,10 @@ static const struct meaning meanings[] = {
 			       "do they watch each other? See "
 			       "redlock-servers(7)"},
 
+	[CAUSE_UNACKNOWLEDGED] = {EXIT_UNREACHED, true, false, "",
+				  "see INFO replication there, and "
+				  "--replicas"},
+
 	[CAUSE_OTHER] = {EXIT_UNREACHED, true, true, "it refused the request",
 			 "see redlock doctor, and the server's log"},
 	[CAUSE_NO_LOGIN] = {EXIT_REFUSED, false, false,
@@ -69,6 +73,11 @@ static const struct meaning meanings[] = {
 	[CAUSE_DATA] = {EXIT_MISUSED, false, true, "", "choose another KEY"},
 	[CAUSE_KEPT] = {EXIT_MISUSED, false, true, "",
 			"it stays as it is; --foreign deletes it"},
+	[CAUSE_LATER] = {EXIT_MISUSED, false, true,
+			 "KEY is used by a newer redlock",
+			 "install the newer version here, too"},
+	[CAUSE_FEW_REPLICAS] = {EXIT_UNREACHED, true, true, "",
+				"see INFO replication there, and --replicas"},
 	[CAUSE_TYPE] = {EXIT_MISUSED, false, false,
 			"KEY, or the record beside it, is not a lock "
 			"(WRONGTYPE)",
@@ -110,7 +119,8 @@ static const struct meaning meanings[] = {
 	[CAUSE_SLOTS] = {EXIT_UNREACHED, false, false,
 			 "it keeps KEY and its record in different places "
 			 "(CROSSSLOT)",
-			 "use redis+cluster://, and no proxy"},
+			 "use redis+cluster://, no proxy, and a KEY "
+			 "without '}'"},
 	[CAUSE_TRY_AGAIN] = {EXIT_UNREACHED, true, false,
 			     "KEY is on its way to another node of the cluster "
 			     "(ASK, TRYAGAIN)",
@@ -162,6 +172,11 @@ static const struct meaning meanings[] = {
 			  "KEY is on its way to another node of the cluster "
 			  "(ASK, TRYAGAIN)",
 			  "try again soon"},
+	[CAUSE_PLAIN_PORT] = {EXIT_UNREACHED, true, false, "",
+			      "do its Sentinels or nodes name its port for "
+			      "TLS? See redlock-servers(7)"},
+
+	[CAUSE_SENTINEL_LOGIN] = {EXIT_REFUSED, false, false, "", ""},
 };
 
 /* How error replies begin. */
@@ -182,6 +197,9 @@ static const struct {
 	{"ERR ACL failure in script", CAUSE_RIGHTS},
 	{"WRONGTYPE", CAUSE_TYPE},
 	{"READONLY", CAUSE_REPLICA},
+	/* what WAIT is told there, and if that changes while it waits */
+	{"ERR WAIT cannot be used with replica", CAUSE_REPLICA},
+	{"UNBLOCKED", CAUSE_REPLICA},
 	{"MASTERDOWN", CAUSE_CUT_OFF},
 	{"MOVED ", CAUSE_MOVED},
 	{"ASK ", CAUSE_ASK},
@@ -190,6 +208,10 @@ static const struct {
 	{"CLUSTERDOWN", CAUSE_CLUSTER_DOWN},
 	{"ERR Script attempted to access a non local key", CAUSE_MOVED},
 	{"Script attempted to access a non local key", CAUSE_MOVED},
+	{"Lua script attempted to access a non local key", CAUSE_MOVED},
+	{"ERR Script attempted to execute a", CAUSE_CLUSTER_DOWN},
+	{"Lua script attempted to execute a", CAUSE_CLUSTER_DOWN},
+	{"ERR Can not execute the command on a stale replica", CAUSE_CUT_OFF},
 	{"ERR This instance has cluster support disabled", CAUSE_NO_CLUSTER},
 	{"DENIED", CAUSE_PROTECTED},
 	{"ERR max number of clients", CAUSE_CLIENTS},
@@ -206,6 +228,8 @@ static const struct {
 	{"ERR unknown command", CAUSE_COMMAND},
 	{"ERR Unknown Redis command", CAUSE_COMMAND},
 	{"Unknown Redis command", CAUSE_COMMAND},
+	{"ERR Unknown command called from script", CAUSE_COMMAND}, /* Valkey */
+	{"ERR Invalid command passed to redis.acl_check_cmd", CAUSE_COMMAND},
 	{"ERR DB index is out of range", CAUSE_DATABASE},
 	{"ERR invalid DB index", CAUSE_DATABASE},
 	{"ERR SELECT is not allowed in cluster mode",
@@ -217,9 +241,11 @@ static const struct {
 	const char *start;
 	enum cause cause;
 } ours[] = {
-	{"PERMITS ", CAUSE_KIND}, /* acquire.lua */
-	{"NOLOCK ", CAUSE_DATA},  /* acquire.lua */
-	{"NOBREAK ", CAUSE_KEPT}, /* break.lua */
+	{"PERMITS ", CAUSE_KIND},          /* acquire.lua */
+	{"NOLOCK ", CAUSE_DATA},           /* acquire.lua */
+	{"NOBREAK ", CAUSE_KEPT},          /* break.lua */
+	{"PROTOCOL ", CAUSE_LATER},        /* data.lua */
+	{"REPLICAS ", CAUSE_FEW_REPLICAS}, /* replicas.lua */
 };
 
 static bool starts_with(const char *text, const char *start)
@@ -252,14 +278,14 @@ static const char *unwrap(const char *failure)
 	return text;
 }
 
-/* "script: 3f0a, on @user_script:3." */
+/* "script: 3f0a, on @user_script:3."; Valkey 9 leaves the name out */
 static bool is_trailer(const char *text)
 {
 	if (!starts_with(text, TRAILER))
 		return false;
 	text += strlen(TRAILER);
 	text += strspn(text, "f_0123456789abcde");
-	return *text == '\0' || *text == ',';
+	return *text == '\0' || *text == ',' || starts_with(text, "on " PLACE);
 }
 
 /* Without the script's name, what the server was asked, and the full stop. */
@@ -275,26 +301,26 @@ static size_t measure(const char *text)
 	return length;
 }
 
-struct refusal cause_of(const char *failure)
+struct error_reply cause_of(const char *failure)
 {
 	const char *text = unwrap(failure);
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (starts_with(text, ours[i].start)) {
 			text += strlen(ours[i].start);
-			return (struct refusal){ours[i].cause, text,
-						measure(text)};
+			return (struct error_reply){ours[i].cause, text,
+						    measure(text)};
 		}
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
 		if (starts_with(text, starts[i].start))
-			return (struct refusal){starts[i].cause, text,
-						measure(text)};
-	return (struct refusal){CAUSE_OTHER, text, measure(text)};
+			return (struct error_reply){starts[i].cause, text,
+						    measure(text)};
+	return (struct error_reply){CAUSE_OTHER, text, measure(text)};
 }
 
-struct refusal cause_of_login(const char *failure)
+struct error_reply cause_of_login(const char *failure)
 {
-	struct refusal refusal = cause_of(failure);
+	struct error_reply refusal = cause_of(failure);
 
 	if (starts_with(failure, "ERR wrong number of arguments"))
 		refusal.cause = CAUSE_OLD_LOGIN;
@@ -320,17 +346,22 @@ enum cause cause_elsewhere(enum cause cause)
 	}
 }
 
+enum cause cause_of_sentinel(enum cause cause)
+{
+	return cause_is_login(cause) ? CAUSE_SENTINEL_LOGIN : cause;
+}
+
 int cause_code(enum cause cause)
 {
 	return meanings[cause].code;
 }
 
-bool cause_is_passing(enum cause cause)
+bool cause_is_transient(enum cause cause)
 {
-	return meanings[cause].passing;
+	return meanings[cause].transient;
 }
 
-bool cause_is_said(enum cause cause)
+bool cause_is_from_server(enum cause cause)
 {
 	return cause >= CAUSE_OTHER || cause == CAUSE_NONSENSE ||
 	       cause == CAUSE_UNFIT;

@@ -1,16 +1,19 @@
 /*
- * Why a server does not count: what an error reply is, or what is wrong with
- * the way there. It is found out once, where the reply is read, and decides the
- * words, the advice, the exit status, and whether another try may do better;
- * nothing below compares texts.
+ * The causes for which a server does not count: what an error reply is, or what
+ * is wrong with the connection. The cause is found once, when the reply is
+ * read. It decides the words, the advice, the exit status, and whether another
+ * try may do better; no other code compares texts.
  *
  * Redis 5 to 8, Valkey, KeyDB and Dragonfly begin their errors with the same
  * words. What a script's command was told comes in three forms: as the command
  * would have been told, with the script's name after it (since Redis 7), or in
- * the middle of "ERR Error running script (...): @user_script:3: ...".
+ * the middle of "ERR Error running script (...): @user_script:3: ...". In a
+ * script some have no code but ERR, so a sentence has to tell; only its
+ * beginning does, as the name of a user, which may be anything without a blank,
+ * comes later.
  */
-#ifndef CAUSE_H
-#define CAUSE_H
+#ifndef SERVER_CAUSE_H
+#define SERVER_CAUSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,10 +28,12 @@ enum cause {
 	CAUSE_NONSENSE,      /* an answer of the wrong shape */
 	CAUSE_NOT_REDIS,     /* not a reply at all */
 	CAUSE_UNFIT,         /* as it says of itself; the text has the remedy */
-	CAUSE_LACK,          /* its user has too few rights */
+	CAUSE_LACK,          /* its user has too few rights, which are named */
 	CAUSE_ALIAS,         /* it is another one of ours */
 	CAUSE_NO_MASTER,     /* a Sentinel does not know the name */
 	CAUSE_NO_MAJORITY,   /* Sentinels or nodes do not agree */
+	CAUSE_UNACKNOWLEDGED, /* too few replicas have what it promised */
+	CAUSE_PLAIN_PORT,     /* they have named it, and it speaks no TLS */
 
 	/* error replies */
 	CAUSE_OTHER,
@@ -39,8 +44,10 @@ enum cause {
 	CAUSE_LOGIN,
 	CAUSE_RIGHTS,
 	CAUSE_KIND, /* KEY is held as another kind of lock; our scripts' words */
-	CAUSE_DATA, /* KEY is not a lock; our scripts' words */
-	CAUSE_KEPT, /* the same, of what is to be broken */
+	CAUSE_DATA,         /* KEY is not a lock; our scripts' words */
+	CAUSE_KEPT,         /* the same, of what is to be broken */
+	CAUSE_LATER,        /* KEY is used by a newer redlock */
+	CAUSE_FEW_REPLICAS, /* --replicas asks for more; our scripts' words */
 	CAUSE_TYPE,
 	CAUSE_DATABASE,
 	CAUSE_DATABASE_OF_CLUSTER,
@@ -68,32 +75,37 @@ enum cause {
 	CAUSE_OLD_MASTER,
 	CAUSE_OTHER_NODE,
 	CAUSE_MOVING,
+	CAUSE_SENTINEL_LOGIN, /* Sentinels require a login, or another one */
 };
 
 /* What an error reply is; its text without what wraps it. */
-struct refusal {
+struct error_reply {
 	enum cause cause;
 	const char *text; /* within the failure's text */
 	size_t length;
 };
 
-struct refusal cause_of(const char *failure);
+struct error_reply cause_of(const char *failure);
 
-/* The same of what answers the login, or was said to whoever connects. */
-struct refusal cause_of_login(const char *failure);
+/* The same for the answer to a login, or for what a server says to each client
+ * that connects. */
+struct error_reply cause_of_login(const char *failure);
 
-/* What it is if others have said that the server is the right one. */
+/* What it is if Sentinels or nodes have named the server. */
 enum cause cause_elsewhere(enum cause cause);
+
+/* What it is if Sentinels have refused us, and not the server. */
+enum cause cause_of_sentinel(enum cause cause);
 
 /* enum exit_code */
 int cause_code(enum cause cause);
 
 /* Whether it may be gone at the next try. */
-bool cause_is_passing(enum cause cause);
+bool cause_is_transient(enum cause cause);
 
 /* Whether the server said so itself, so that its silence afterwards tells
  * nothing more. */
-bool cause_is_said(enum cause cause);
+bool cause_is_from_server(enum cause cause);
 
 /* Whether it is about the login, so that url->advice is the remedy. */
 bool cause_is_login(enum cause cause);

@@ -1,10 +1,10 @@
 /*
- * The masters of a cluster, as a majority of the nodes in its URL names them,
- * for requests that go to all of them. One node's word is not enough, as
- * redlock logs in to every server that is named.
+ * The masters of a cluster that have hash slots, for requests that go to all of
+ * them, as a majority of the nodes in its URL names them. One node's word is
+ * not enough, as redlock logs in to every server that is named.
  */
-#ifndef CLUSTER_H
-#define CLUSTER_H
+#ifndef SERVER_CLUSTER_H
+#define SERVER_CLUSTER_H
 
 #include "server/nodes.h"
 #include "server/server.h"
@@ -14,7 +14,8 @@
  * masters; a minority that names others, or nothing, is passed over. There may
  * be no majority for a moment while the seeds learn of a failover.
  *
- * 0, and the caller releases *nodes; or -1 with server->why. timeout: ms.
+ * 0, and the caller releases *nodes; or -1 with server->conn.refusal.
+ * timeout: ms.
  */
 int cluster_ask(struct server *server, int64_t timeout, struct nodes *nodes);
 

@@ -6,10 +6,16 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "net/endpoint.h"
 #include "server/hash_slot.h"
+#include "server/nodes.h"
 
 #define CHECK_PAUSE 1000 /* ms */
+
+/* Whether addresses are not enough: certificates are for names. */
+static bool asks_names(const struct discovery *discovery)
+{
+	return discovery->url->tls && discovery->url->kind == URL_CLUSTER;
+}
 
 struct discovery *discovery_new(const struct url *url)
 {
@@ -17,27 +23,29 @@ struct discovery *discovery_new(const struct url *url)
 
 	if (url->seeds == NULL)
 		return NULL;
-	discovery = heap_get(1, sizeof(*discovery));
+	discovery = xcalloc(1, sizeof(*discovery));
 	discovery->url = url;
-	discovery->seeds = heap_get(url->seed_count, sizeof(*discovery->seeds));
+	discovery->seeds = xcalloc(url->seed_count, sizeof(*discovery->seeds));
 	for (size_t i = 0; i < url->seed_count; i++) {
-		struct url seed = url_copy(&url->seeds[i]);
+		struct seed *seed = &discovery->seeds[i];
 
-		seed.user = heap_copy(url->user);
-		seed.password = heap_copy(url->password);
-		server_init(&discovery->seeds[i], &seed, false);
-		discovery->seeds[i].guest = true;
-		discovery->seeds[i].stream.keep_alive = true;
+		seed->url = url_seed(url, i);
+		conn_init(&seed->conn, &seed->url, false, false);
+		seed->conn.login_optional = true;
+		seed->conn.bounds.wide = asks_names(discovery);
+		seed->conn.stream.keep_alive = true;
 	}
-	hint_init(&discovery->hint, "places", url->name);
+	last_place_init(&discovery->last_place, "places", url->name);
 	return discovery;
 }
 
-static void forget_said(struct discovery *discovery, size_t i)
+static void forget_said(struct seed *seed)
 {
-	discovery->said[i].waiting = false;
-	url_release(&discovery->said[i].names[0]);
-	url_release(&discovery->said[i].names[1]);
+	seed->waiting = false;
+	for (size_t n = 0; n < SEED_NAMES; n++)
+		endpoint_release(&seed->names[n]);
+	free(seed->nodes);
+	seed->nodes = NULL;
 }
 
 void discovery_free(struct discovery *discovery)
@@ -45,51 +53,88 @@ void discovery_free(struct discovery *discovery)
 	if (discovery == NULL)
 		return;
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
-		forget_said(discovery, i);
-		server_release(&discovery->seeds[i]);
+		forget_said(&discovery->seeds[i]);
+		conn_release(&discovery->seeds[i].conn);
+		url_release(&discovery->seeds[i].url);
 	}
 	free(discovery->seeds);
-	url_release(&discovery->place);
+	endpoint_release(&discovery->endpoint);
 	buffer_release(&discovery->key);
+	buffer_release(&discovery->request);
+	buffer_release(&discovery->nodes_request);
 	free(discovery);
+}
+
+void discovery_aim(struct discovery *discovery, struct argument key)
+{
+	discovery->key.length = 0;
+	buffer_append(&discovery->key, key.data, key.length);
+}
+
+void discovery_pin(struct discovery *discovery, const struct endpoint *endpoint)
+{
+	discovery_forget(discovery);
+	discovery->endpoint = endpoint_copy(endpoint);
+	discovery->pinned = true;
 }
 
 static unsigned slot_of(const struct discovery *discovery)
 {
 	if (discovery->url->kind == URL_SENTINEL || discovery->key.length == 0)
 		return 0;
-	return slot_find(discovery->key.data, discovery->key.length);
+	return hash_slot(discovery->key.data, discovery->key.length);
 }
 
 /* --- asking ---------------------------------------------------------------- */
 
-static int ask(struct discovery *discovery, size_t i)
+static void format_request(struct discovery *discovery)
 {
+	const char *master = discovery->url->master;
 	const struct argument sentinel[] = {
 		{"SENTINEL", 8},
 		{"GET-MASTER-ADDR-BY-NAME", 23},
-		{discovery->url->master,
-		 discovery->url->master != NULL ? strlen(discovery->url->master)
-						: 0},
+		{master, master != NULL ? strlen(master) : 0},
 	};
 	const struct argument cluster[] = {
 		{"EXISTS", 6},
 		{discovery->key.data, discovery->key.length},
 	};
+	const struct argument nodes[] = {{"CLUSTER", 7}, {"NODES", 5}};
 	bool is_cluster = discovery->url->kind == URL_CLUSTER;
 
-	return server_ask(&discovery->seeds[i], discovery->ticket, false,
-			  is_cluster ? cluster : sentinel, is_cluster ? 2 : 3);
+	discovery->nodes_request.length = 0;
+	if (asks_names(discovery))
+		request_format(&discovery->nodes_request, nodes, 2);
+	discovery->request.length = 0;
+	request_format(&discovery->request, is_cluster ? cluster : sentinel,
+		       is_cluster ? 2 : 3);
 }
 
+static int ask_seed(struct discovery *discovery, struct seed *seed)
+{
+	struct owed nodes = {.ticket = discovery->ticket - 1};
+	struct owed owed = {.ticket = discovery->ticket};
+
+	if (conn_open(&seed->conn, &seed->url.at) < 0 ||
+	    (asks_names(discovery) &&
+	     conn_ask(&seed->conn, nodes, &discovery->nodes_request) < 0))
+		return -1;
+	return conn_ask(&seed->conn, owed, &discovery->request);
+}
+
+/* The seeds are down: discovery_stop has closed their connections. */
 static void ask_all(struct discovery *discovery)
 {
-	discovery->ticket++;
-	discovery->place_slot = slot_of(discovery);
+	discovery->ticket += 2;
+	discovery->hash_slot = slot_of(discovery);
 	discovery->next_check = deadline_in(CHECK_PAUSE);
+	format_request(discovery);
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
-		forget_said(discovery, i);
-		discovery->said[i].waiting = ask(discovery, i) == 0;
+		struct seed *seed = &discovery->seeds[i];
+
+		forget_said(seed);
+		seed->conn.refusal.text[0] = '\0';
+		seed->waiting = ask_seed(discovery, seed) == 0;
 	}
 }
 
@@ -111,11 +156,11 @@ void discovery_start(struct discovery *discovery)
 		return;
 	discovery_stop(discovery);
 	discovery->seeking = true;
-	discovery->found = false;
-	if (discovery->place_slot != slot)
+	if (discovery->hash_slot != slot)
 		discovery_forget(discovery);
-	if (discovery->place.host == NULL)
-		hint_read(&discovery->hint, slot, &discovery->place);
+	if (discovery->endpoint.host == NULL)
+		last_place_read(&discovery->last_place, slot,
+				&discovery->endpoint);
 	ask_all(discovery);
 }
 
@@ -123,144 +168,160 @@ void discovery_stop(struct discovery *discovery)
 {
 	discovery->seeking = discovery->checking = false;
 	for (size_t i = 0; i < discovery->url->seed_count; i++)
-		server_renew(&discovery->seeds[i]);
+		conn_close(&discovery->seeds[i].conn);
 }
 
 void discovery_forget(struct discovery *discovery)
 {
-	url_release(&discovery->place);
-	discovery->pinned = discovery->found = false;
+	endpoint_release(&discovery->endpoint);
+	discovery->pinned = false;
 }
 
 /* --- what the seeds say ---------------------------------------------------- */
 
-static int reject(struct discovery *discovery, size_t i, enum cause cause,
-		  const char *why)
+static int reject(struct seed *seed, enum cause cause, const char *why)
 {
-	url_release(&discovery->said[i].names[0]);
-	server_blame(&discovery->seeds[i], cause, why);
-	return -1;
+	forget_said(seed);
+	return conn_blame(&seed->conn, cause, "%s", why);
 }
 
-/* Its host as the URL has it, and its address. */
-static int take_self(struct discovery *discovery, size_t i)
+/* Its host as the URL has it, its address, and the name that it announces. */
+static int take_self(struct seed *seed)
 {
-	const struct server *seed = &discovery->seeds[i];
 	char address[64], port[8];
 
-	discovery->said[i].names[0] = url_copy(&discovery->url->seeds[i]);
-	snprintf(port, sizeof(port), "%u", seed->url.port);
-	if (stream_address(&seed->stream, address, sizeof(address)) == 0)
-		place_set(&discovery->said[i].names[1], address, port);
+	seed->names[0] = endpoint_copy(&seed->url.at);
+	snprintf(port, sizeof(port), "%u", seed->url.at.port);
+	if (stream_address(&seed->conn.stream, address, sizeof(address)) == 0)
+		endpoint_set(&seed->names[1], address, port);
+	if (seed->nodes != NULL)
+		nodes_find_name(seed->nodes, NULL, &seed->names[2]);
 	return 0;
 }
 
 /* "MOVED slot host:port" */
-static int take_moved(struct discovery *discovery, size_t i, const char *text)
+static int take_moved(struct seed *seed, const char *text)
 {
-	char host[256], *port;
-	const char *place = strrchr(text, ' ');
-	size_t length = place != NULL ? strlen(++place) : 0;
+	const char *address = strrchr(text, ' ');
 
-	if (length == 0 || length >= sizeof(host))
-		return reject(discovery, i, CAUSE_NONSENSE,
-			      "its MOVED makes no sense");
-	memcpy(host, place, length + 1);
-	port = strrchr(host, ':');
-	if (port == NULL)
-		return reject(discovery, i, CAUSE_NONSENSE,
-			      "its MOVED makes no sense");
-	*port++ = '\0';
-	/* one that has not been told its own address leaves it out */
-	if (place_set(&discovery->said[i].names[0],
-		      *host != '\0' ? host : discovery->url->seeds[i].host,
-		      port) < 0)
-		return reject(discovery, i, CAUSE_NONSENSE,
-			      "its MOVED makes no sense");
-	return 0;
+	if (address != NULL && strncmp(address, " ?:", 3) == 0)
+		return reject(seed, CAUSE_NO_MAJORITY,
+			      "it knows no name of KEY's node, which has no "
+			      "cluster-announce-hostname");
+	if (address != NULL && endpoint_read(&seed->names[0], address + 1,
+					     seed->url.at.host) == 0) {
+		if (seed->nodes != NULL)
+			nodes_find_name(seed->nodes, &seed->names[0],
+					&seed->names[1]);
+		return 0;
+	}
+	return reject(seed, CAUSE_NONSENSE, "its MOVED makes no sense");
 }
 
-static int take_node(struct discovery *discovery, size_t i,
-		     const struct reply *reply)
+static int take_node(struct seed *seed, const struct reply *reply)
 {
 	if (reply->failure != NULL && reply->cause == CAUSE_MOVED)
-		return take_moved(discovery, i, reply->failure);
+		return take_moved(seed, reply->failure);
 	if (reply->failure != NULL && reply->cause != CAUSE_ASK)
 		return -1;
 	if (reply->failure == NULL &&
 	    (reply->count != 1 || reply->value[0].text != NULL))
-		return reject(discovery, i, CAUSE_NONSENSE,
+		return reject(seed, CAUSE_NONSENSE,
 			      "its answer makes no sense");
-	return take_self(discovery, i);
+	return take_self(seed);
 }
 
-static int take_master(struct discovery *discovery, size_t i,
-		       const struct reply *reply)
+static int take_master(struct seed *seed, const struct reply *reply)
 {
 	const struct value *said = reply->value;
 
 	if (reply->failure != NULL)
 		return -1;
 	if (reply->count == 1 && said[0].text != NULL && said[0].length == 0)
-		return reject(discovery, i, CAUSE_NO_MASTER,
-			      "it knows no master of that name");
+		return reject(seed, CAUSE_NO_MASTER,
+			      "it does not know a master of that name");
 	if (reply->count != 2 || said[0].text == NULL || said[1].text == NULL ||
 	    strlen(said[0].text) != said[0].length ||
-	    place_set(&discovery->said[i].names[0], said[0].text,
-		      said[1].text) < 0)
-		return reject(discovery, i, CAUSE_NONSENSE,
+	    endpoint_set(&seed->names[0], said[0].text, said[1].text) < 0)
+		return reject(seed, CAUSE_NONSENSE,
 			      "its answer makes no sense");
 	return 0;
 }
 
-static void on_reply(void *context, struct server *seed, uint64_t ticket,
-		     const struct reply *reply)
+/* They serve to find names only: a node may refuse them. */
+static void take_nodes(struct seed *seed, const struct reply *reply)
 {
-	struct discovery *discovery = context;
-	size_t i = (size_t)(seed - discovery->seeds);
+	const struct value *said = reply->value;
+
+	if (reply->failure != NULL)
+		seed->conn.refusal.text[0] = '\0';
+	else if (reply->count == 1 && said[0].text != NULL)
+		seed->nodes = xstrdup(said[0].text);
+}
+
+/* What conn_pump hands replies to. */
+struct asked {
+	const struct discovery *discovery;
+	struct seed *seed;
+};
+
+static int on_reply(void *context, uint64_t ticket, const struct reply *reply)
+{
+	const struct discovery *discovery =
+		((struct asked *)context)->discovery;
+	struct seed *seed = ((struct asked *)context)->seed;
+	char text[ENDPOINT_TEXT];
 	int taken;
 
-	if (ticket != discovery->ticket || !discovery->said[i].waiting)
-		return;
-	discovery->said[i].waiting = false;
-	taken = discovery->url->kind == URL_CLUSTER
-			? take_node(discovery, i, reply)
-			: take_master(discovery, i, reply);
+	if (seed->waiting && ticket + 1 == discovery->ticket)
+		take_nodes(seed, reply);
+	if (ticket != discovery->ticket || !seed->waiting)
+		return 0;
+	seed->waiting = false;
+	taken = discovery->url->kind == URL_CLUSTER ? take_node(seed, reply)
+						    : take_master(seed, reply);
 	if (taken == 0)
 		log_step("%s: %s is at %s", seed->url.name,
 			 discovery->url->name,
-			 discovery->said[i].names[0].name);
+			 endpoint_format(text, &seed->names[0]));
+	return 0;
 }
 
 /* --- what to make of it ---------------------------------------------------- */
 
-static bool says(const struct discovery *discovery, size_t i, const char *name)
+static bool says(const struct seed *seed, const struct endpoint *endpoint)
 {
-	for (int n = 0; n < 2; n++) {
-		const char *said = discovery->said[i].names[n].name;
-
-		if (said != NULL && strcasecmp(said, name) == 0)
+	for (size_t n = 0; n < SEED_NAMES; n++)
+		if (endpoint_is_same(&seed->names[n], endpoint))
 			return true;
-	}
 	return false;
 }
 
-/* The place that most say, by how many. */
-static size_t count_most(const struct discovery *discovery,
-			 const struct url **place)
+static size_t count_votes(const struct discovery *discovery,
+			  const struct endpoint *endpoint)
+{
+	size_t votes = 0;
+
+	for (size_t i = 0; i < discovery->url->seed_count; i++)
+		votes += says(&discovery->seeds[i], endpoint);
+	return votes;
+}
+
+/* The address that most say, by how many. named: only those that are names. */
+static size_t count_most(const struct discovery *discovery, bool named,
+			 const struct endpoint **endpoint)
 {
 	size_t count = discovery->url->seed_count, most = 0;
 
-	for (size_t n = 0; n < 2 * count; n++) {
-		const struct url *each = &discovery->said[n / 2].names[n % 2];
-		size_t votes = 0;
+	for (size_t n = 0; n < SEED_NAMES * count; n++) {
+		const struct endpoint *each =
+			&discovery->seeds[n / SEED_NAMES].names[n % SEED_NAMES];
+		size_t votes = count_votes(discovery, each);
 
-		for (size_t i = 0; i < count && each->name != NULL; i++)
-			votes += says(discovery, i, each->name);
-		if (votes > most) {
-			most = votes;
-			*place = each;
-		}
+		if (votes <= most || (named && endpoint_is_address(each)))
+			continue;
+		most = votes;
+		*endpoint = each;
 	}
 	return most;
 }
@@ -270,7 +331,7 @@ static size_t count_waiting(const struct discovery *discovery)
 	size_t waiting = 0;
 
 	for (size_t i = 0; i < discovery->url->seed_count; i++)
-		waiting += discovery->said[i].waiting;
+		waiting += discovery->seeds[i].waiting;
 	return waiting;
 }
 
@@ -281,47 +342,63 @@ static size_t quorum_of(const struct discovery *discovery)
 
 /* A majority has said, or there will be none. */
 static bool is_decided(const struct discovery *discovery,
-		       const struct url **place)
+		       const struct endpoint **endpoint)
 {
-	size_t most = count_most(discovery, place);
+	size_t most = 0;
 
+	if (discovery->url->tls)
+		most = count_most(discovery, true, endpoint);
+	if (most < quorum_of(discovery))
+		most = count_most(discovery, false, endpoint);
 	if (most >= quorum_of(discovery))
 		return true;
-	*place = NULL;
+	*endpoint = NULL;
 	return most + count_waiting(discovery) < quorum_of(discovery);
+}
+
+/* A server may have two names, each by a majority: the one in use stays. */
+static bool is_known(const struct discovery *discovery,
+		     const struct endpoint *endpoint)
+{
+	const struct endpoint *known = &discovery->endpoint;
+
+	return endpoint_is_same(known, endpoint) ||
+	       (endpoint_is_address(known) == endpoint_is_address(endpoint) &&
+		count_votes(discovery, known) >= quorum_of(discovery));
 }
 
 static enum discovered decide(struct discovery *discovery)
 {
-	const struct url *place = NULL, *last = &discovery->place;
+	const struct endpoint *endpoint = NULL;
 	bool checked = discovery->checking, known;
 
-	if (!is_decided(discovery, &place))
+	if (!is_decided(discovery, &endpoint))
 		return DISCOVERY_UNDECIDED;
 	discovery_stop(discovery);
-	if (place == NULL)
+	if (endpoint == NULL)
 		return checked ? DISCOVERY_UNDECIDED : DISCOVERY_FAILED;
-	known = last->name != NULL && strcasecmp(last->name, place->name) == 0;
+	discovery->confirmed = clock_ms();
+	known = is_known(discovery, endpoint);
 	if (!known) {
 		discovery_forget(discovery);
-		discovery->place = url_copy(place);
+		discovery->endpoint = endpoint_copy(endpoint);
 	}
-	discovery->found = true;
-	if (!known || discovery->hint.old)
-		hint_write(&discovery->hint, discovery->place_slot, place);
+	if (!known || discovery->last_place.old)
+		last_place_write(&discovery->last_place, discovery->hash_slot,
+				 &discovery->endpoint);
 	return known ? DISCOVERY_CONFIRMED : DISCOVERY_CHANGED;
 }
 
 size_t discovery_prepare(struct discovery *discovery, struct pollfd *polled,
 			 struct deadline *until)
 {
-	const struct url *place = NULL;
-	size_t count = 0;
+	const struct endpoint *endpoint = NULL;
+	size_t count = discovery->url->seed_count;
 
-	for (size_t i = 0; i < discovery->url->seed_count; i++)
-		count += server_prepare(&discovery->seeds[i], polled + count,
-					until);
-	if (discovery_is_busy(discovery) && is_decided(discovery, &place))
+	for (size_t i = 0; i < count; i++)
+		conn_prepare(&discovery->seeds[i].conn, true, &polled[i],
+			     until);
+	if (discovery_is_busy(discovery) && is_decided(discovery, &endpoint))
 		*until = deadline_at(0); /* all of them failed at once */
 	return count;
 }
@@ -329,62 +406,50 @@ size_t discovery_prepare(struct discovery *discovery, struct pollfd *polled,
 enum discovered discovery_pump(struct discovery *discovery,
 			       const struct pollfd *polled)
 {
-	for (size_t i = 0; i < discovery->url->seed_count; i++)
-		if (server_pump(&discovery->seeds[i], &polled[i], on_reply,
-				discovery) < 0)
-			discovery->said[i].waiting = false;
+	for (size_t i = 0; i < discovery->url->seed_count; i++) {
+		struct seed *seed = &discovery->seeds[i];
+		struct asked asked = {discovery, seed};
+
+		if (conn_pump(&seed->conn, polled[i].revents, on_reply,
+			      &asked) < 0)
+			seed->waiting = false;
+	}
 	return decide(discovery);
 }
 
-const struct server *discovery_explain(const struct discovery *discovery,
-				       char why[DISCOVERY_WHY])
+void discovery_explain(const struct discovery *discovery,
+		       struct refusal *refusal)
 {
-	bool cluster = discovery->url->kind == URL_CLUSTER;
-	const struct server *culprit = NULL;
-	int length = snprintf(
-		why, DISCOVERY_WHY, "%s",
-		cluster ? "no majority of its nodes says where KEY is"
-			: "no majority of its Sentinels names a master");
+	const struct seed *culprit = NULL;
+	int size = sizeof(refusal->text), length;
 
+	length = snprintf(refusal->text, (size_t)size, "%s",
+			  discovery->url->kind == URL_CLUSTER
+				  ? "no majority of its nodes says where KEY is"
+				  : "no majority of its Sentinels names a "
+				    "master");
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
-		const struct server *seed = &discovery->seeds[i];
-		const char *said = discovery->said[i].names[0].name;
+		const struct seed *seed = &discovery->seeds[i];
+		const struct refusal *why = &seed->conn.refusal;
+		const char *said =
+			why->text[0] != '\0' ? why->text : "no answer";
+		char name[ENDPOINT_TEXT];
 
-		if (said == NULL && seed->why[0] != '\0' &&
-		    (culprit == NULL || !cause_is_passing(seed->cause)))
+		if (seed->names[0].host != NULL)
+			said = endpoint_format(name, &seed->names[0]);
+		else if (why->text[0] != '\0' &&
+			 (culprit == NULL || !cause_is_transient(why->cause)))
 			culprit = seed;
-		if (length < DISCOVERY_WHY)
-			length += snprintf(
-				why + length, (size_t)(DISCOVERY_WHY - length),
-				"%s%s: %s", i == 0 ? ": " : ", ",
-				seed->url.name,
-				said != NULL           ? said
-				: seed->why[0] != '\0' ? seed->why
-						       : "no answer");
+		if (length < size)
+			length += snprintf(refusal->text + length,
+					   (size_t)(size - length), "%s%s: %s",
+					   i == 0 ? ": " : ", ", seed->url.name,
+					   said);
 	}
-	return culprit;
-}
-
-void server_aim(struct server *server, struct argument key)
-{
-	struct discovery *discovery = server->discovery;
-
-	if (discovery == NULL)
-		return;
-	discovery->key.length = 0;
-	buffer_append(&discovery->key, key.data, key.length);
-}
-
-void server_visit(struct server *server, const struct url *place)
-{
-	const struct url *now = &server->discovery->place;
-
-	if (server_is_up(server) && strcmp(now->name, place->name) == 0)
-		return;
-	server_renew(server);
-	discovery_forget(server->discovery);
-	server->discovery->place = url_copy(place);
-	server->discovery->pinned = server->discovery->found = true;
+	refusal->cause = culprit != NULL ? culprit->conn.refusal.cause
+					 : CAUSE_NO_MAJORITY;
+	if (discovery->url->kind == URL_SENTINEL)
+		refusal->cause = cause_of_sentinel(refusal->cause);
 }
 
 enum moved discovery_sort(enum cause cause)

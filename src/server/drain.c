@@ -5,7 +5,7 @@
 
 #include "base/signals.h"
 
-#define LINGER_TIME 100 /* ms */
+#define DRAIN_TIME 100 /* ms */
 
 static bool is_connection(const struct quorum *quorum, int fd)
 {
@@ -30,7 +30,12 @@ static void keep_connections_only(const struct quorum *quorum)
 	closefrom(last + 1);
 }
 
-void linger(struct quorum *quorum)
+static int64_t longest(const struct quorum *quorum)
+{
+	return DRAIN_TIME + (quorum->replicas > 0 ? quorum->timeout : 0);
+}
+
+void drain_connections(struct quorum *quorum)
 {
 	struct signals_mask before;
 	pid_t pid;
@@ -51,8 +56,8 @@ void linger(struct quorum *quorum)
 		keep_connections_only(quorum);
 		deadline_after_fork();
 	}
-	/* where it cannot be left to another it is done here */
-	quorum_drain(quorum, deadline_in(LINGER_TIME));
+	/* without a child it is done here */
+	quorum_drain(quorum, deadline_in(longest(quorum)));
 	if (pid == 0) {
 		quorum_release(quorum);
 		_exit(0);

@@ -1,25 +1,27 @@
 /*
- * Servers that have yet to read what was sent to them when all else is done.
+ * Servers that have yet to read what was sent to them, when all else is done.
  *
- * A connection that is closed while an answer is still to come may lose what
- * was sent behind the request: Redis hangs up where it cannot write the
- * answer, and never reads the rest. So where the request was sticky (an
- * acquire, with its release behind it), the connection has to stay until that
- * is answered, or KEY is held there by nobody for a ttl.
+ * If a connection is closed while an answer is due, what was sent after that
+ * request may be lost: Redis hangs up when it cannot write the answer, and
+ * never reads the rest. Nor does it read what follows a WAIT, if the connection is
+ * closed while WAIT lasts (conn.h). So if the request was sticky (an acquire that is
+ * followed by its release), the connection has to stay until it is answered.
+ * Otherwise KEY stays locked there for a ttl, without a holder.
  *
- * Nobody should have to wait for that: a minority of servers that has stopped
- * costs no time. So a child of ours stays with the connections, 100 ms at
- * most, and the process ends without it. It keeps no other descriptor, so that
- * neither the reader of a pipe nor another program's lock waits for it, and it
- * has a session of its own: ^C does not reach it.
+ * The user should not have to wait for that: a stopped minority of the servers
+ * costs no time. So a child process stays with the connections, for 100 ms at most
+ * (if WAIT was asked, for the time of a round more), and the process ends without
+ * it. The child keeps no other descriptor, so that neither the reader of a pipe nor
+ * another program's lock waits for it, and it has a session of its own, so that ^C
+ * does not reach it.
  */
-#ifndef LINGER_H
-#define LINGER_H
+#ifndef SERVER_DRAIN_H
+#define SERVER_DRAIN_H
 
 #include "server/quorum.h"
 
-/* Last use of the connections; nothing may be sent on them any more. There must
- * be no second thread that uses them. */
-void linger(struct quorum *quorum);
+/* The last use of the connections: nothing may be sent on them afterwards. No
+ * other thread may use them. */
+void drain_connections(struct quorum *quorum);
 
 #endif

@@ -17,7 +17,7 @@ static unsigned crc16(const char *data, size_t length)
 	return crc & 0xffff;
 }
 
-unsigned slot_find(const char *key, size_t length)
+unsigned hash_slot(const char *key, size_t length)
 {
 	const char *end = key + length, *open = memchr(key, '{', length);
 	const char *shut =

@@ -3,17 +3,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "net/endpoint.h"
+#include "base/number.h"
 #include "net/runtime.h"
 
-#define HINT_SIZE 128     /* bytes of a record */
-#define HINT_LONGEST 7200 /* s */
-#define HOST_LONGEST 100  /* bytes that are kept, and read again, of a host */
+#define RECORD_SIZE 128     /* bytes of a record */
+#define RECORD_LONGEST 7200 /* s */
+#define HOST_LONGEST 100    /* bytes that are kept, and read again, of a host */
 
 /* FNV-1a: two URLs with one file would only guess wrong */
 static uint64_t hash(const char *text)
@@ -26,90 +25,96 @@ static uint64_t hash(const char *text)
 	return value;
 }
 
-void hint_init(struct hint *hint, const char *what, const char *name)
+void last_place_init(struct last_place *last, const char *what,
+		     const char *name)
 {
 	char directory[URL_PATH_SIZE];
 	struct error unused;
 
-	*hint = (struct hint){0};
+	*last = (struct last_place){0};
 	if (runtime_directory(directory, &unused) == 0)
-		snprintf(hint->path, sizeof(hint->path), "%s/%s-%016" PRIx64,
+		snprintf(last->path, sizeof(last->path), "%s/%s-%016" PRIx64,
 			 directory, what, hash(name));
 }
 
-static int open_file(const struct hint *hint, int flags)
+static int open_file(const struct last_place *last, int flags)
 {
-	return open(hint->path,
+	return open(last->path,
 		    flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
 		    0600);
 }
 
-/* The text of a record, where it is not too old; what is behind its time. */
-static const char *read_record(struct hint *hint, unsigned slot,
-			       char text[HINT_SIZE])
+/* The text of a record after its time; NULL if it is too old. */
+static const char *read_record(struct last_place *last, unsigned slot,
+			       char text[RECORD_SIZE])
 {
 	int64_t age, then;
-	int fd = open_file(hint, O_RDONLY), length = 0;
+	const char *rest = text;
+	int fd = open_file(last, O_RDONLY);
 
 	if (fd < 0)
 		return NULL;
-	memset(text, 0, HINT_SIZE);
-	(void)!pread(fd, text, HINT_SIZE - 1, (off_t)slot * HINT_SIZE);
+	memset(text, 0, RECORD_SIZE);
+	(void)!pread(fd, text, RECORD_SIZE - 1, (off_t)slot * RECORD_SIZE);
 	close(fd);
-	if (sscanf(text, "%18" SCNd64 "%n", &then, &length) != 1) /* NOLINT */
+	if (number_read(&rest, 0, INT64_MAX / 2, &then) < 0)
 		return NULL;
 	age = clock_wall_ms() / 1000 - then;
-	if (age < 0 || age > HINT_LONGEST)
+	if (age < 0 || age > RECORD_LONGEST)
 		return NULL;
-	hint->old = age > HINT_LONGEST / 2;
-	hint->age = age;
-	return text + length;
+	last->old = age > RECORD_LONGEST / 2;
+	last->age = age;
+	return rest;
 }
 
-static void write_record(struct hint *hint, unsigned slot, const char *rest)
+static void write_record(struct last_place *last, unsigned slot,
+			 const char *rest)
 {
-	char text[HINT_SIZE] = "";
-	int fd = open_file(hint, O_WRONLY | O_CREAT);
+	char text[RECORD_SIZE] = "";
+	int fd = open_file(last, O_WRONLY | O_CREAT);
 
-	hint->old = false;
+	last->old = false;
 	if (fd < 0)
 		return;
 	snprintf(text, sizeof(text), "%" PRId64 " %s\n", clock_wall_ms() / 1000,
 		 rest);
-	(void)!pwrite(fd, text, sizeof(text), (off_t)slot * HINT_SIZE);
+	(void)!pwrite(fd, text, sizeof(text), (off_t)slot * RECORD_SIZE);
 	close(fd);
 }
 
-int hint_read(struct hint *hint, unsigned slot, struct url *place)
+int last_place_read(struct last_place *last, unsigned slot,
+		    struct endpoint *endpoint)
 {
-	char text[HINT_SIZE], host[HINT_SIZE], port[8];
-	const char *rest = read_record(hint, slot, text);
+	char text[RECORD_SIZE], host[RECORD_SIZE], port[8];
+	const char *rest = read_record(last, slot, text);
 
 	if (rest == NULL || sscanf(rest, "%100s%*1[ ]%7s", /* NOLINT */
 				   host, port) != 2)
 		return -1;
-	return place_set(place, host, port);
+	return endpoint_set(endpoint, host, port);
 }
 
-void hint_write(struct hint *hint, unsigned slot, const struct url *place)
+void last_place_write(struct last_place *last, unsigned slot,
+		      const struct endpoint *endpoint)
 {
-	char rest[HINT_SIZE] = "";
+	char rest[RECORD_SIZE] = "";
 
-	/* a part of its name is somebody else's, who would get the password */
-	if (strlen(place->host) <= HOST_LONGEST)
-		snprintf(rest, sizeof(rest), "%s %u", place->host, place->port);
-	write_record(hint, slot, rest);
+	/* a cut name may be that of a host which is not to get the password */
+	if (strlen(endpoint->host) <= HOST_LONGEST)
+		snprintf(rest, sizeof(rest), "%s %u", endpoint->host,
+			 endpoint->port);
+	write_record(last, slot, rest);
 }
 
-int hint_read_word(struct hint *hint, char word[HINT_WORD])
+int last_place_read_word(struct last_place *last, char word[LAST_PLACE_WORD])
 {
-	char text[HINT_SIZE];
-	const char *rest = read_record(hint, 0, text);
+	char text[RECORD_SIZE];
+	const char *rest = read_record(last, 0, text);
 
 	return rest != NULL && sscanf(rest, "%15s", word) == 1 ? 0 : -1;
 }
 
-void hint_write_word(struct hint *hint, const char *word)
+void last_place_write_word(struct last_place *last, const char *word)
 {
-	write_record(hint, 0, word);
+	write_record(last, 0, word);
 }

@@ -10,17 +10,22 @@
  *	quorum.mailbox = NULL;
  *	mailbox_release(&mailbox);
  *
- * opened is called for each server once it has confirmed the subscription:
- * what is published from then on arrives, unless the connection breaks. It is
- * then opened again, after a pause, and opened is called once more. Nothing is
- * known of what was published in between. failed is called when a subscription
- * could not be had or broke.
+ * opened is called for each server once it has confirmed the subscription. What
+ * is published from then on arrives, unless the connection breaks. Then it is
+ * opened again after a pause, and opened is called once more; what was
+ * published in between is lost. failed is called when a subscription is refused
+ * or breaks.
  *
- * A message may be late, may come twice or be forged: it is up to the listener
+ * mailbox_listen_also adds a second channel on one server, for as long as the
+ * subscription lasts: another program publishes there that something has changed.
+ * changed is called when it is confirmed, and at each message, whatever that says.
+ * If the server refuses it, there is none: the listener has to look by itself.
+ *
+ * A message may be late, come twice or be forged: the listener decides whether
  * to believe it.
  */
-#ifndef MAILBOX_H
-#define MAILBOX_H
+#ifndef SERVER_MAILBOX_H
+#define SERVER_MAILBOX_H
 
 #include "server/server.h"
 
@@ -30,23 +35,30 @@ struct listener {
 	void (*failed)(void *context, size_t server);
 	void (*message)(void *context, size_t server, const char *text,
 			size_t length);
+	void (*changed)(void *context, size_t server);
 };
 
 struct mailbox {
 	const struct listener *listener;
 	const struct server *servers;
-	struct server *ears; /* owned */
+	struct server *subscribers; /* owned */
 	size_t count;
-	struct argument channel;
+	struct argument channel, also;
 	uint64_t ticket;
 	int64_t timeout;
 	struct {
-		enum { EAR_SHUT, EAR_ASKED, EAR_OPEN, EAR_REFUSED } state;
+		enum {
+			SUBSCRIPTION_SHUT,
+			SUBSCRIPTION_ASKED,
+			SUBSCRIPTION_OPEN,
+			SUBSCRIPTION_REFUSED
+		} state;
 		struct deadline due; /* the next try, or the end of this one */
 		unsigned failures;
 		bool unsharded; /* a cluster's node that knows no SSUBSCRIBE */
+		bool also;      /* it was asked for the second channel */
 		size_t polled;  /* its first descriptor */
-	} ear[SERVERS_MAX];
+	} per_server[SERVERS_MAX];
 };
 
 void mailbox_init(struct mailbox *mailbox, const struct server *servers,
@@ -58,17 +70,22 @@ void mailbox_release(struct mailbox *mailbox);
  * until the next call. */
 void mailbox_subscribe(struct mailbox *mailbox, struct argument channel);
 
+/* Also listens to this channel on a server that is open, unless it has been asked
+ * for that. It is the same for all servers, and must outlive the mailbox. */
+void mailbox_listen_also(struct mailbox *mailbox, size_t server,
+			 struct argument channel);
+
 bool mailbox_is_open(const struct mailbox *mailbox, size_t server);
 
-/* The connection whose failure is why there is no subscription; NULL if there
- * is one, or it is not known yet. */
+/* The connection whose refusal tells why there is no subscription. NULL if
+ * there is one, or if it is still asked for. */
 const struct server *mailbox_failure(const struct mailbox *mailbox,
 				     size_t server);
 
-/* How many refuse subscriptions for good; *ear is the connection to one of
- * them. */
+/* How many servers refuse subscriptions permanently; *subscriber is the
+ * connection to one of them. */
 size_t mailbox_refused(const struct mailbox *mailbox,
-		       const struct server **ear);
+		       const struct server **subscriber);
 
 /* For quorum.c, as server_prepare and server_pump. */
 size_t mailbox_prepare(struct mailbox *mailbox, struct pollfd *polled,

@@ -1,23 +1,37 @@
 /*
- * The masters of a cluster that have slots, as CLUSTER NODES of one node names
- * them, for requests that go to all of them.
+ * What a node of a cluster says of all nodes: the text of CLUSTER NODES.
+ *
+ * A node has an address and, since Redis 7, may have a name
+ * (cluster-announce-hostname). Over TLS the name counts before the address, as
+ * certificates are for names.
  */
-#ifndef NODES_H
-#define NODES_H
+#ifndef SERVER_NODES_H
+#define SERVER_NODES_H
 
-#include "net/url.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-#define NODES_MAX 16384 /* each has a slot */
+#include "net/endpoint.h"
+
+#define NODES_MAX 16384 /* each has a hash slot */
 
 struct nodes {
-	struct url *list; /* owned: hosts and ports */
+	struct endpoint *list; /* owned */
 	size_t count;
 };
 
 void nodes_release(struct nodes *nodes);
 
-/* host: of the node that was asked, which may not know its own. -1 if text is
- * no such answer, or names more than NODES_MAX; then nodes is empty. */
-int nodes_read(struct nodes *nodes, const char *text, const char *host);
+/* The masters that have hash slots. host: of the node that says it, which may not
+ * know its own. by_name: one that has a name goes by that. -1 if text is no such
+ * answer, or names more than NODES_MAX; then nodes is empty. */
+int nodes_read(struct nodes *nodes, const char *text, const char *host,
+	       bool by_name);
+
+/* Makes *name, which is released first, the name and port of the node at this
+ * address, or if that is NULL of the node that says it. -1 if it has none: then
+ * it is zeroed. */
+int nodes_find_name(const char *text, const struct endpoint *address,
+		    struct endpoint *name);
 
 #endif

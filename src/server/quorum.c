@@ -8,18 +8,40 @@
 #include "base/signals.h"
 
 void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
-		 int64_t timeout, bool need_identity)
+		 int64_t timeout, bool need_age)
 {
 	*quorum = (struct quorum){
-		.servers = heap_get(count, sizeof(struct server)),
+		.servers = xcalloc(count, sizeof(struct server)),
 		.permits = 1,
 		.timeout = timeout,
-		.interrupt = -1,
 	};
 	quorum->count = count;
 	for (size_t i = 0; i < count; i++)
 		server_init(&quorum->servers[i], &urls[i],
-			    count > 1 || need_identity);
+			    count > 1 || need_age, need_age);
+}
+
+void quorum_init_seeds(struct quorum *quorum, const struct url *url,
+		       int64_t timeout)
+{
+	struct url seeds[SEEDS_MAX];
+
+	for (size_t i = 0; i < url->seed_count; i++)
+		seeds[i] = url_seed(url, i);
+	quorum_init(quorum, seeds, url->seed_count, timeout, false);
+	for (size_t i = 0; i < quorum->count; i++)
+		quorum->servers[i].conn.identify = false;
+}
+
+void quorum_want_replicas(struct quorum *quorum, int64_t replicas)
+{
+	quorum->replicas = replicas;
+	for (size_t i = 0; i < quorum->count; i++) {
+		struct conn *conn = &quorum->servers[i].conn;
+
+		conn->replicas = replicas;
+		conn->patience = quorum->timeout / 2 + quorum->timeout % 2;
+	}
 }
 
 void quorum_release(struct quorum *quorum)
@@ -30,30 +52,35 @@ void quorum_release(struct quorum *quorum)
 	*quorum = (struct quorum){0};
 }
 
+size_t quorum_size_for(const struct quorum *quorum, int64_t permits)
+{
+	uint64_t n = permits > 1 ? (uint64_t)permits : 1;
+
+	return (size_t)(quorum->count * n / (n + 1)) + 1;
+}
+
 size_t quorum_size(const struct quorum *quorum)
 {
-	uint64_t permits = (uint64_t)quorum->permits;
-
-	return quorum->count * permits / (permits + 1) + 1;
+	return quorum_size_for(quorum, quorum->permits);
 }
 
 bool quorum_is_one(const struct quorum *quorum, size_t i, size_t k)
 {
-	const struct identity *one = &quorum->servers[i].identity;
-	const struct identity *other = &quorum->servers[k].identity;
+	const struct identity *one = &quorum->servers[i].conn.identity;
+	const struct identity *other = &quorum->servers[k].conn.identity;
 
 	return i != k && one->known && other->known &&
 	       strcmp(one->run_id, other->run_id) == 0;
 }
 
-void quorum_open_hint(const struct quorum *quorum, const char *what,
-		      struct hint *hint)
+void quorum_last_place(const struct quorum *quorum, const char *what,
+		       struct last_place *last)
 {
 	struct buffer names = {0};
 
 	for (size_t i = 0; i < quorum->count; i++)
 		buffer_print(&names, "%s ", quorum->servers[i].url.name);
-	hint_init(hint, what, names.data);
+	last_place_init(last, what, names.data);
 	buffer_release(&names);
 }
 
@@ -70,41 +97,41 @@ void quorum_round(struct quorum *quorum)
 	quorum->ticket++;
 	quorum->asked_at = clock_ms();
 	for (size_t i = 0; i < quorum->count; i++) {
-		quorum->slot[i].waiting = false;
-		quorum->slot[i].broken = false;
+		quorum->per_server[i].waiting = false;
+		quorum->per_server[i].broken = false;
 	}
 }
 
-void quorum_ask(struct quorum *quorum, size_t i, bool sticky,
+void quorum_ask(struct quorum *quorum, size_t i, unsigned how,
 		const struct argument *arguments, size_t count)
 {
 	struct server *server = &quorum->servers[i];
 
-	quorum->slot[i].was_up = server_is_up(server);
-	quorum->slot[i].waiting = true;
+	quorum->per_server[i].was_up = server_is_up(server);
+	quorum->per_server[i].waiting = true;
 	/* one that fails here is DOWN, which quorum_gather finds */
-	server_ask(server, quorum->ticket, sticky, arguments, count);
+	server_ask(server, quorum->ticket, how, arguments, count);
 }
 
 void quorum_forget(struct quorum *quorum, size_t i)
 {
-	quorum->slot[i].waiting = false;
+	quorum->per_server[i].waiting = false;
 }
 
 bool quorum_has_broken(const struct quorum *quorum, size_t i)
 {
-	return quorum->slot[i].broken;
+	return quorum->per_server[i].broken;
 }
 
 bool quorum_is_waiting(const struct quorum *quorum, size_t i)
 {
-	return quorum->slot[i].waiting;
+	return quorum->per_server[i].waiting;
 }
 
 /* What server_pump hands replies to, with what belongs to the round. */
 struct round {
 	struct quorum *quorum;
-	const struct judge *judge;
+	const struct reply_handler *handler;
 };
 
 static void got_reply(void *context, struct server *server, uint64_t ticket,
@@ -114,13 +141,13 @@ static void got_reply(void *context, struct server *server, uint64_t ticket,
 	struct quorum *quorum = round->quorum;
 	size_t i = (size_t)(server - quorum->servers);
 
-	if (ticket != quorum->ticket || !quorum->slot[i].waiting) {
+	if (ticket != quorum->ticket || !quorum->per_server[i].waiting) {
 		log_step("%s: a late reply, thrown away", server->url.name);
 		return;
 	}
-	quorum->slot[i].waiting = false;
-	if (round->judge != NULL)
-		round->judge->reply(round->judge->context, i, reply);
+	quorum->per_server[i].waiting = false;
+	if (round->handler != NULL)
+		round->handler->reply(round->handler->context, i, reply);
 }
 
 /* A connection that broke under a request: ask once more, or give it up. */
@@ -129,21 +156,21 @@ static void handle_broken(struct round *round, size_t i)
 	struct quorum *quorum = round->quorum;
 	struct server *server = &quorum->servers[i];
 
-	log_step("%s: %s", server->url.name, server->why);
-	if (!quorum->slot[i].waiting) {
+	log_step("%s: %s", server->url.name, server->conn.refusal.text);
+	if (!quorum->per_server[i].waiting) {
 		/* a reply and then rubbish: the reply does not count either */
-		if (round->judge != NULL)
-			round->judge->reply(round->judge->context, i, NULL);
+		if (round->handler != NULL)
+			round->handler->reply(round->handler->context, i, NULL);
 		return;
 	}
-	if (quorum->slot[i].was_up && !quorum->slot[i].broken) {
-		quorum->slot[i].broken = true;
+	if (quorum->per_server[i].was_up && !quorum->per_server[i].broken) {
+		quorum->per_server[i].broken = true;
 		if (server_ask_again(server) == 0)
 			return;
 	}
-	quorum->slot[i].waiting = false;
-	if (round->judge != NULL)
-		round->judge->reply(round->judge->context, i, NULL);
+	quorum->per_server[i].waiting = false;
+	if (round->handler != NULL)
+		round->handler->reply(round->handler->context, i, NULL);
 }
 
 static void give_up_failed(struct round *round)
@@ -151,7 +178,7 @@ static void give_up_failed(struct round *round)
 	struct quorum *quorum = round->quorum;
 
 	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->slot[i].waiting &&
+		if (quorum->per_server[i].waiting &&
 		    server_is_down(&quorum->servers[i]))
 			handle_broken(round, i);
 }
@@ -159,24 +186,25 @@ static void give_up_failed(struct round *round)
 static bool is_waiting(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->slot[i].waiting)
+		if (quorum->per_server[i].waiting)
 			return true;
 	return false;
 }
 
-/* One poll and what follows from it. True where interrupted. */
-static bool step(struct round *round, struct deadline until)
+/* One poll and what follows from it. True if interrupted. */
+static bool step(struct round *round, struct wait wait)
 {
+	struct deadline until = wait.until;
 	struct quorum *quorum = round->quorum;
 	struct pollfd polled[2 * SERVERS_MAX * POLLED_MAX + 1];
 	size_t at_mailbox, count = 1;
 
 	polled[0] = (struct pollfd){
-		.fd = quorum->interrupt,
+		.fd = wait.interrupt,
 		.events = POLLIN,
 	};
 	for (size_t i = 0; i < quorum->count; i++) {
-		quorum->slot[i].polled = count;
+		quorum->per_server[i].polled = count;
 		count += server_prepare(&quorum->servers[i], polled + count,
 					&until);
 	}
@@ -190,51 +218,51 @@ static bool step(struct round *round, struct deadline until)
 		struct server *server = &quorum->servers[i];
 		bool was_up = server_is_up(server);
 
-		if (server_pump(server, polled + quorum->slot[i].polled,
+		if (server_pump(server, polled + quorum->per_server[i].polled,
 				got_reply, round) < 0) {
-			quorum->slot[i].was_up |= was_up;
+			quorum->per_server[i].was_up |= was_up;
 			handle_broken(round, i);
 		}
 	}
 	if (quorum->mailbox != NULL)
 		mailbox_pump(quorum->mailbox, polled + at_mailbox);
-	return polled[0].revents != 0 && signals_have_come(quorum->interrupt);
+	return polled[0].revents != 0 && signals_have_come(wait.interrupt);
 }
 
-enum gathered quorum_gather(struct quorum *quorum, struct deadline until,
-			    const struct judge *judge)
+enum gathered quorum_gather(struct quorum *quorum, struct wait wait,
+			    const struct reply_handler *handler)
 {
-	struct round round = {quorum, judge};
+	struct round round = {quorum, handler};
 
 	for (;;) {
 		give_up_failed(&round);
-		if (judge->certain(judge->context))
+		if (handler->certain(handler->context))
 			return GATHER_CERTAIN;
 		if (!is_waiting(quorum))
 			return GATHER_OVER;
-		if (deadline_passed(until))
+		if (deadline_passed(wait.until))
 			break;
-		if (step(&round, until))
+		if (step(&round, wait))
 			return GATHER_INTERRUPTED;
 	}
 	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->slot[i].waiting)
+		if (quorum->per_server[i].waiting)
 			server_blame_silence(&quorum->servers[i],
 					     clock_ms() - quorum->asked_at);
 	return GATHER_OVER;
 }
 
-enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
-			  const struct judge *judge)
+enum gathered quorum_idle(struct quorum *quorum, struct wait wait,
+			  const struct reply_handler *handler)
 {
-	struct round round = {quorum, judge};
+	struct round round = {quorum, handler};
 
-	while (!deadline_passed(until)) {
+	while (!deadline_passed(wait.until)) {
 		give_up_failed(&round);
-		if (judge != NULL && judge->certain != NULL &&
-		    judge->certain(judge->context))
+		if (handler != NULL && handler->certain != NULL &&
+		    handler->certain(handler->context))
 			return GATHER_CERTAIN;
-		if (step(&round, until))
+		if (step(&round, wait))
 			return GATHER_INTERRUPTED;
 	}
 	return GATHER_OVER;
@@ -243,7 +271,7 @@ enum gathered quorum_idle(struct quorum *quorum, struct deadline until,
 void quorum_abandon(struct quorum *quorum, size_t i)
 {
 	server_cut(&quorum->servers[i]);
-	quorum->slot[i].waiting = false;
+	quorum->per_server[i].waiting = false;
 }
 
 bool quorum_is_idle(const struct quorum *quorum)
@@ -252,19 +280,21 @@ bool quorum_is_idle(const struct quorum *quorum)
 		const struct server *server = &quorum->servers[i];
 
 		if (!server_is_down(server) &&
-		    (!server_is_up(server) || server->owed_count > 0))
+		    (!server_is_up(server) || server->conn.owed_count > 0))
 			return false;
 	}
 	return true;
 }
 
-/* Over TLS a server reads request by request, and none behind one that it could
- * not answer any more; and it may be greeted still when others have answered. */
+/* Over TLS a server reads request by request, and none after one that it could
+ * no longer answer; and its greeting may be under way when others have
+ * answered. */
 static bool may_lose(const struct server *server)
 {
 	if (server->url.tls)
-		return !server_is_down(server) && server->owed_count > 0;
-	return server_is_up(server) && server_owes_sticky(server);
+		return !server_is_down(server) && server->conn.owed_count > 0;
+	return server_is_up(server) && (conn_owes_sticky(&server->conn) ||
+					conn_owes_replicas(&server->conn));
 }
 
 bool quorum_may_lose(const struct quorum *quorum)
@@ -279,9 +309,8 @@ void quorum_drain(struct quorum *quorum, struct deadline until)
 {
 	struct round round = {quorum, NULL};
 
-	quorum->interrupt = -1;
 	while (quorum_may_lose(quorum)) {
-		step(&round, until);
+		step(&round, wait_until(until));
 		if (deadline_passed(until))
 			break;
 	}
@@ -290,12 +319,12 @@ void quorum_drain(struct quorum *quorum, struct deadline until)
 void quorum_leave(struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		stream_leave(&quorum->servers[i].stream);
+		stream_leave(&quorum->servers[i].conn.stream);
 }
 
 void quorum_renew_silent(struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->slot[i].waiting)
+		if (quorum->per_server[i].waiting)
 			server_renew(&quorum->servers[i]);
 }

@@ -1,25 +1,35 @@
 /*
- * Why a server does not count: its last failure, as people are told it. What
- * returns a number returns -1.
+ * Why a server does not count, as a value that can be kept and copied. The
+ * cause decides the exit status, the advice, and whether another try may do
+ * better (cause.h); the text is for people, without the server's name.
  */
-#ifndef BLAME_H
-#define BLAME_H
+#ifndef SERVER_REFUSAL_H
+#define SERVER_REFUSAL_H
 
-#include "server/server.h"
+#include <stdarg.h>
 
-int blame(struct server *server, enum cause cause, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+#include "net/endpoint.h"
+#include "server/cause.h"
 
-/* What it said itself. */
-int blame_refusal(struct server *server, struct refusal refusal);
+#define REFUSAL_TEXT 512 /* bytes */
 
-/* It said that, and nobody had asked. */
-int blame_unasked(struct server *server, const struct reply *reply);
+struct refusal {
+	enum cause cause;
+	char text[REFUSAL_TEXT]; /* "": there is none */
+};
 
-/* Its reply, where that is a failure; or is one as the server is barred. */
-void blame_reply(struct server *server, struct reply *reply);
+void refusal_set(struct refusal *refusal, enum cause cause, const char *text);
 
-/* Nobody knows where it is. */
-int blame_discovery(struct server *server);
+/* The same with a format. endpoint: stands in front if the URL does not name
+ * it; or NULL. */
+void refusal_print(struct refusal *refusal, const struct endpoint *endpoint,
+		   enum cause cause, const char *format, va_list arguments)
+	__attribute__((format(printf, 4, 0)));
+
+#define REPLY_TEXT 320 /* bytes */
+
+/* An error reply as people are told it. secret, or NULL, is not shown. */
+const char *refusal_explain(char text[REPLY_TEXT], struct error_reply reply,
+			    const char *secret);
 
 #endif

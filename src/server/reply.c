@@ -1,10 +1,70 @@
 #include "server/reply.h"
 
+#include <link.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <hiredis.h>
 
 #include "base/alloc.h"
+
+/* --- what is asked -------------------------------------------------------- */
+
+#define LINE 24 /* bytes of a length, and of the ends of lines around it */
+
+static void add_line(struct buffer *to, char kind, size_t number)
+{
+	char line[LINE], *at = line + sizeof(line);
+	size_t size;
+
+	*--at = '\n';
+	*--at = '\r';
+	do
+		*--at = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	*--at = kind;
+	size = (size_t)(line + sizeof(line) - at);
+	buffer_append(to, at, size);
+}
+
+/* How many of the array belong to the argument at its beginning. */
+static size_t span(const struct argument *argument)
+{
+	return argument->data == NULL ? 1 + argument->length : 1;
+}
+
+static void add(struct buffer *to, const struct argument *argument)
+{
+	const struct argument *end = argument + span(argument);
+	size_t length = 0;
+
+	if (argument->data == NULL)
+		argument++;
+	for (const struct argument *part = argument; part < end; part++)
+		length += part->length;
+	add_line(to, '$', length);
+	for (; argument < end; argument++)
+		buffer_append(to, argument->data, argument->length);
+	buffer_append(to, "\r\n", 2);
+}
+
+void request_format(struct buffer *to, const struct argument *arguments,
+		    size_t count)
+{
+	size_t words = 0, length = (count + 1) * 2 * LINE;
+
+	for (size_t i = 0; i < count; i += span(&arguments[i]))
+		words++;
+	for (size_t i = 0; i < count; i++)
+		if (arguments[i].data != NULL)
+			length += arguments[i].length;
+	buffer_reserve(to, length);
+	add_line(to, '*', words);
+	for (size_t i = 0; i < count; i += span(&arguments[i]))
+		add(to, &arguments[i]);
+}
+
+/* --- what comes back ------------------------------------------------------ */
 
 #define ARRAY_LONGEST 64        /* elements */
 #define ARRAY_LONGEST_WIDE 8192 /* elements */
@@ -17,12 +77,18 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-static redisReplyObjectFunctions reader_functions;
-static void *(*create_array)(const redisReadTask *, element_count);
+static void *create_small_array(const redisReadTask *task,
+				element_count elements);
 
-/* hiredis takes any size, any depth, and any number of arrays: 13 bytes would buy
- * 16 GB, or the stack, and a MB of small ones 40 MB. NULL makes the reader give
- * up. */
+/* hiredis's own but for one, from the first reader on. */
+static struct {
+	redisReplyObjectFunctions ours;
+	void *(*create_array)(const redisReadTask *, element_count);
+} functions = {.ours.createArray = create_small_array};
+
+/* hiredis takes any size, any depth, and any number of arrays: 13 bytes would
+ * buy 16 GB, or the stack, and a MB of small ones 40 MB. NULL makes the reader
+ * give up. */
 static void *create_small_array(const redisReadTask *task,
 				element_count elements)
 {
@@ -40,23 +106,44 @@ static void *create_small_array(const redisReadTask *task,
 	bounds->elements += (size_t)elements;
 	if (bounds->elements > ARRAYS_MOST * (size_t)most)
 		return NULL;
-	return create_array(task, elements);
+	return functions.create_array(task, elements);
 }
 
 redisReader *reply_reader_new(struct reply_bounds *bounds)
 {
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	redisReader *reader = redisReaderCreate();
 
 	if (reader == NULL)
-		heap_exhausted();
-	if (create_array == NULL) {
-		reader_functions = *reader->fn;
-		create_array = reader_functions.createArray;
-		reader_functions.createArray = create_small_array;
+		memory_exhausted();
+	pthread_mutex_lock(&mutex);
+	if (functions.create_array == NULL) {
+		functions.ours = *reader->fn;
+		functions.create_array = functions.ours.createArray;
+		functions.ours.createArray = create_small_array;
 	}
-	reader->fn = &reader_functions;
+	pthread_mutex_unlock(&mutex);
+	reader->fn = &functions.ours;
 	reader->privdata = bounds;
 	return reader;
+}
+
+static int note_path(struct dl_phdr_info *library, size_t size, void *text)
+{
+	const char *name = strrchr(library->dlpi_name, '/');
+
+	(void)size;
+	if (name == NULL || strncmp(name, "/libhiredis.", 12) != 0)
+		return 0;
+	buffer_print(text, "%s, ", library->dlpi_name);
+	return 1;
+}
+
+void reply_describe_reader(struct buffer *text)
+{
+	dl_iterate_phdr(note_path, text);
+	buffer_print(text, "built with %d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR,
+		     HIREDIS_PATCH);
 }
 
 static void flatten_value(struct value *value, const redisReply *from)
@@ -86,6 +173,11 @@ void reply_flatten(struct reply *reply, const redisReply *from)
 			flatten_value(&reply->value[reply->count],
 				      from->element[reply->count]);
 	}
+}
+
+bool reply_is_number(const struct reply *reply)
+{
+	return reply->whole->type == REDIS_REPLY_INTEGER;
 }
 
 bool reply_is_message(const struct reply *reply)

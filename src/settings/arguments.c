@@ -1,70 +1,76 @@
 #include "settings/arguments.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "lock/lock.h"
+#include "base/number.h"
+#include "base/tokens.h"
 #include "settings/options.h"
-#include "lock/script.h"
 #include "settings/suggest.h"
-#include "settings/synonym.h"
 
 #define OPTIONS_MAX 64
 #define NAME_LONGEST 40 /* of an option, for a suggestion */
 #define ABBREVIATION_LEAST 3
 
-struct reader {
+struct parser {
 	struct settings *settings;
 	const struct command *command;
 	char **argv;
 	struct error *error;
+	const char *token_from; /* the name of its place */
+	char quoted[URL_QUOTED];
 };
 
-static int refuse(struct reader *reader, const char *format,
-		  const char *argument)
+/* What an error may show of an argument. It stays until the next one. */
+static const char *quote(struct parser *parser, const char *argument)
 {
-	char shown[URL_QUOTED], text[URL_QUOTED + 200];
+	return url_quote_any(argument, parser->quoted);
+}
 
-	url_quote_any(argument, shown);
-	snprintf(text, sizeof(text), format, shown); /* NOLINT: ours */
-	error_set(reader->error, EXIT_USAGE, "%s: %s: see redlock %s --help",
-		  reader->command->name, text, reader->command->name);
+static int refuse(struct parser *parser, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int refuse(struct parser *parser, const char *format, ...)
+{
+	char text[URL_QUOTED + 200];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	error_set(parser->error, EXIT_USAGE, "%s: %s: see redlock %s --help",
+		  parser->command->name, text, parser->command->name);
 	return -1;
 }
 
-static int set(struct reader *reader, const struct option *option, char *value,
+static int set(struct parser *parser, const struct option *option, char *value,
 	       const char *as_given)
 {
-	char shown[URL_QUOTED], text[192];
 	const char *wanted;
 
-	if ((reader->settings->given & options_bit(option)) &&
-	    !option->repeats) {
-		snprintf(text, sizeof(text), "option %s is given twice",
-			 as_given);
-		return refuse(reader, "%s", text);
-	}
-	wanted = options_set(reader->settings, option, value);
+	if ((parser->settings->given & options_bit(option)) && !option->repeats)
+		return refuse(parser, "option %s is given twice", as_given);
+	wanted = options_set(parser->settings, option, value);
 	if (wanted == NULL)
 		return 0;
 	if (*wanted == '\0')
-		*reader->error = reader->settings->error;
+		*parser->error = parser->settings->error;
 	else
-		error_set(reader->error, EXIT_USAGE, "%s: %s '%s' is not %s",
-			  reader->command->name, as_given,
-			  url_quote_any(value != NULL ? value : "", shown),
-			  wanted);
+		error_set(parser->error, EXIT_USAGE, "%s: %s '%s' is not %s",
+			  parser->command->name, as_given,
+			  quote(parser, value != NULL ? value : ""), wanted);
 	return -1;
 }
 
-/* What others call an option that this command takes; dashes: how many stand
- * before it. */
-static const struct synonym *find_synonym(const struct reader *reader,
+/* What other programs call an option of this command. dashes: how many are in
+ * front of the name. */
+static const struct synonym *find_synonym(const struct parser *parser,
 					  const char *name, size_t dashes)
 {
-	const struct synonym *found = synonym_find(name);
+	const struct synonym *found = suggest_option(name);
 	const struct option *option;
 
 	if (found != NULL && (dashes == 1) != (name[1] == '\0'))
@@ -72,17 +78,17 @@ static const struct synonym *find_synonym(const struct reader *reader,
 	if (found == NULL || found->option[0] == '\0')
 		return found;
 	option = options_find(found->option, strlen(found->option),
-			      reader->command->id);
-	return option->commands & reader->command->id ? found : NULL;
+			      parser->command->id);
+	return option->commands & parser->command->id ? found : NULL;
 }
 
-static const char *find_nearest(const struct reader *reader, const char *name)
+static const char *find_nearest(const struct parser *parser, const char *name)
 {
 	const char *names[OPTIONS_MAX];
 	size_t count = 0;
 
 	for (size_t i = 0; i < option_count; i++) {
-		if (!(options[i].commands & reader->command->id))
+		if (!(options[i].commands & parser->command->id))
 			continue;
 		if (options[i].in_full &&
 		    strncmp(options[i].name, name, strlen(name)) == 0)
@@ -92,40 +98,37 @@ static const char *find_nearest(const struct reader *reader, const char *name)
 	return suggest_nearest(name, names, count);
 }
 
-/* An option that nobody knows; name: argument without its dashes. */
-static int refuse_unknown(struct reader *reader, const char *argument,
+/* An option that no command has. name: argument without its dashes. */
+static int refuse_unknown(struct parser *parser, const char *argument,
 			  const char *name)
 {
 	const struct synonym *synonym =
-		find_synonym(reader, name, (size_t)(name - argument));
+		find_synonym(parser, name, (size_t)(name - argument));
 	const char *nearest = name[0] != '\0' && name[1] != '\0'
-				      ? find_nearest(reader, name)
+				      ? find_nearest(parser, name)
 				      : NULL;
-	char text[256];
 
-	if (synonym != NULL && synonym_text(synonym) != NULL)
-		snprintf(text, sizeof(text),
-			 "unknown option '%%s': did you mean %s?",
-			 synonym_text(synonym));
-	else if (synonym != NULL || nearest != NULL)
-		snprintf(text, sizeof(text),
-			 "unknown option '%%s': did you mean --%s?",
-			 synonym != NULL ? synonym->option : nearest);
-	else
-		snprintf(text, sizeof(text),
-			 "unknown option '%%s' (before a KEY that begins with "
-			 "'-' put --)");
-	return refuse(reader, text, argument);
+	if (synonym != NULL && suggest_text(synonym) != NULL)
+		return refuse(parser, "unknown option '%s': did you mean %s?",
+			      quote(parser, argument), suggest_text(synonym));
+	if (synonym != NULL || nearest != NULL)
+		return refuse(parser, "unknown option '%s': did you mean --%s?",
+			      quote(parser, argument),
+			      synonym != NULL ? synonym->option : nearest);
+	return refuse(
+		parser,
+		"unknown option '%s' (put -- before a KEY that begins with '-')",
+		quote(parser, argument));
 }
 
-static int refuse_long(struct reader *reader, char *argument)
+static int refuse_long(struct parser *parser, char *argument)
 {
 	argument[strcspn(argument, "=")] = '\0';
-	return refuse_unknown(reader, argument, argument + 2);
+	return refuse_unknown(parser, argument, argument + 2);
 }
 
-/* The options of this command that begin so. */
-static size_t find_beginning(const struct reader *reader, const char *name,
+/* The options of this command that begin with name. */
+static size_t find_beginning(const struct parser *parser, const char *name,
 			     size_t length,
 			     const struct option *found[OPTIONS_MAX])
 {
@@ -134,7 +137,7 @@ static size_t find_beginning(const struct reader *reader, const char *name,
 	for (size_t i = 0; i < option_count; i++) {
 		const struct option *option = &options[i];
 
-		if ((option->commands & reader->command->id) &&
+		if ((option->commands & parser->command->id) &&
 		    !option->in_full &&
 		    (strncmp(option->name, name, length) == 0 ||
 		     strncmp(option->other, name, length) == 0))
@@ -144,12 +147,12 @@ static size_t find_beginning(const struct reader *reader, const char *name,
 }
 
 /*
- * The option that is meant by its first letters, as getopt_long(3) takes them:
- * NULL for none, or with *refused set after an error. What others call
- * something else is no abbreviation (--max, --key), and neither is what has
- * less than three letters: --e 75 would be --exclusive on a KEY called 75.
+ * The option that is named by its first letters, as getopt_long(3) takes them.
+ * NULL if there is none; *refused is set if that is an error. A word that means
+ * something else in other programs (--max, --key) is no abbreviation. Neither
+ * are fewer than three letters: --e 75 would be --exclusive on a KEY called 75.
  */
-static const struct option *find_abbreviated(struct reader *reader,
+static const struct option *find_abbreviated(struct parser *parser,
 					     const char *name, size_t length,
 					     bool *refused)
 {
@@ -161,105 +164,107 @@ static const struct option *find_abbreviated(struct reader *reader,
 	*refused = false;
 	snprintf(word, sizeof(word), "%.*s", (int)length, name);
 	if (length == 0 || length >= sizeof(word) ||
-	    find_synonym(reader, word, 2) != NULL)
+	    find_synonym(parser, word, 2) != NULL)
 		return NULL;
-	count = find_beginning(reader, name, length, found);
+	count = find_beginning(parser, name, length, found);
 	if (count == 0)
 		return NULL;
 	if (count == 1 && length >= ABBREVIATION_LEAST)
 		return found[0];
-	buffer_print(&text, "option '--%%s' could be --%s", found[0]->name);
-	for (size_t i = 1; i < count; i++)
-		buffer_print(&text, "%s--%s", i + 1 < count ? ", " : " or ",
+	for (size_t i = 0; i < count; i++)
+		buffer_print(&text, "%s--%s",
+			     i == 0          ? ""
+			     : i + 1 < count ? ", "
+					     : " or ",
 			     found[i]->name);
-	refuse(reader, text.data, word);
+	refuse(parser, "option '--%s' could be %s", word, text.data);
 	buffer_release(&text);
 	*refused = true;
 	return NULL;
 }
 
 /* An option that this command does not take. */
-static int refuse_other(struct reader *reader, const struct option *option,
-			char *argument)
+static int refuse_other(struct parser *parser, char *argument)
 {
 	argument[strcspn(argument, "=")] = '\0';
-	if (strcmp(argument + 2, option->other) == 0)
-		return refuse(reader,
+	if (strcmp(argument, "--timeout") == 0)
+		return refuse(parser,
 			      "'%s' is how long to wait for KEY, which this "
 			      "command does not do: did you mean "
 			      "--server-timeout?",
-			      argument);
-	return refuse(reader, "option '%s' is for other commands", argument);
+			      quote(parser, argument));
+	return refuse(parser, "option '%s' is for other commands",
+		      quote(parser, argument));
 }
 
 /* argv[0] is a long option. How many arguments it took, or -1. */
-static int read_long(struct reader *reader, char **argv)
+static int read_long(struct parser *parser, char **argv)
 {
 	char *name = argv[0] + 2, *value = strchr(name, '=');
 	size_t length = strcspn(name, "=");
 	const struct option *option =
-		options_find(name, length, reader->command->id);
+		options_find(name, length, parser->command->id);
 	bool refused = false, abbreviated = option == NULL;
 	int64_t unused;
 	char as_given[40];
 	int took = 1;
 
 	if (option == NULL)
-		option = find_abbreviated(reader, name, length, &refused);
+		option = find_abbreviated(parser, name, length, &refused);
 	if (option == NULL)
-		return refused ? -1 : refuse_long(reader, argv[0]);
-	if (!(option->commands & reader->command->id))
-		return refuse_other(reader, option, argv[0]);
+		return refused ? -1 : refuse_long(parser, argv[0]);
+	if (!(option->commands & parser->command->id))
+		return refuse_other(parser, argv[0]);
 	if (abbreviated)
 		snprintf(as_given, sizeof(as_given), "--%s", option->name);
 	else
 		snprintf(as_given, sizeof(as_given), "--%.*s", (int)length,
 			 name);
-	/* without its '=' the time would be KEY, and KEY COMMAND */
+	/* without an '=' the time would become KEY, and KEY COMMAND */
 	if (value == NULL && option->takes == MAY_TAKE_VALUE &&
 	    argv[1] != NULL &&
 	    duration_parse(argv[1], &unused) != DURATION_NONE)
-		return refuse(reader,
-			      "a time follows --poll after '=', a number of "
-			      "attempts is --tries: '%s' (before a KEY of this "
-			      "name put --)",
-			      argv[1]);
+		return refuse(
+			parser,
+			"--poll takes a time after '='; a number of attempts is --tries: '%s' (put -- before a KEY of this name)",
+			quote(parser, argv[1]));
 	if (value != NULL)
 		value++;
 	if (value != NULL && option->takes == TAKES_NOTHING)
-		return refuse(reader, "%s takes no value", as_given);
+		return refuse(parser, "%s takes no value", as_given);
 	if (value == NULL && option->takes == TAKES_VALUE) {
 		value = argv[1];
 		took = 2;
 		if (value == NULL)
-			return refuse(reader, "%s needs a value", as_given);
+			return refuse(parser, "%s needs a value", as_given);
 	}
-	return set(reader, option, value, as_given) < 0 ? -1 : took;
+	return set(parser, option, value, as_given) < 0 ? -1 : took;
 }
 
 static const struct option *find_letter(char letter)
 {
 	for (size_t i = 0; i < option_count; i++)
-		if (options[i].letter == letter)
+		if (options[i].letter == letter ||
+		    options[i].other_letter == letter)
 			return &options[i];
 	return NULL;
 }
 
 /* argv[0] is "-nt5s" or the like. How many arguments it took, or -1. */
-static int read_letters(struct reader *reader, char **argv)
+static int read_letters(struct parser *parser, char **argv)
 {
 	char *word = argv[0] + 1;
 	size_t length = strcspn(word, "=");
 	const struct option *whole =
-		options_find(word, length, reader->command->id);
+		options_find(word, length, parser->command->id);
 
 	/* -ttl would be -t tl */
 	if (length > 1 && whole != NULL &&
-	    (whole->commands & reader->command->id)) {
+	    (whole->commands & parser->command->id)) {
 		word[length] = '\0';
-		return refuse(reader,
+		return refuse(parser,
 			      "'%s' has one dash: a long option has two",
-			      argv[0]);
+			      quote(parser, argv[0]));
 	}
 	for (char *letter = argv[0] + 1; *letter; letter++) {
 		const struct option *option = find_letter(*letter);
@@ -268,25 +273,24 @@ static int read_letters(struct reader *reader, char **argv)
 		int took = 1;
 
 		if (*letter == '=' && letter > argv[0] + 1)
-			return refuse(reader,
-				      "'%s': a letter takes no value after '='",
-				      argv[0]);
-		if (option == NULL)
-			return refuse_unknown(reader, as_given, as_given + 1);
-		if (!(option->commands & reader->command->id))
-			return refuse(reader,
+			return refuse(parser, "%s takes no value",
+				      (char[]){'-', letter[-1], '\0'});
+		if (option == NULL ||
+		    (!(option->commands & parser->command->id) &&
+		     suggest_option(as_given + 1) != NULL))
+			return refuse_unknown(parser, as_given, as_given + 1);
+		if (!(option->commands & parser->command->id))
+			return refuse(parser,
 				      "option '%s' is for other commands",
 				      as_given);
 		/* elsewhere -h is a host, and a job that printed help instead
 		 * of running would seem to have succeeded */
 		if (*letter == 'h' && (*value != '\0' || argv[1] != NULL))
 			return refuse(
-				reader,
-				"-h means help, and only as the last word: "
-				"a server is named by -S%s",
-				"");
+				parser,
+				"-h means help, and only as the last word: name a server with -S");
 		if (option->takes != TAKES_VALUE) {
-			if (set(reader, option, NULL, as_given) < 0)
+			if (set(parser, option, NULL, as_given) < 0)
 				return -1;
 			continue;
 		}
@@ -295,173 +299,301 @@ static int read_letters(struct reader *reader, char **argv)
 			took = 2;
 		}
 		if (value == NULL)
-			return refuse(reader, "%s needs a value", as_given);
-		return set(reader, option, value, as_given) < 0 ? -1 : took;
+			return refuse(parser, "%s needs a value", as_given);
+		return set(parser, option, value, as_given) < 0 ? -1 : took;
 	}
 	return 1;
 }
 
-/* Slips that would otherwise be a lock of another name, and KEY the COMMAND. */
-static int refuse_as_key(struct reader *reader, const char *word)
+/* Slips that would lock another name, and make KEY the COMMAND. */
+static int refuse_as_key(struct parser *parser, const char *word)
 {
 	static const char *const schemes[] = {"redis://", "rediss://", "redis+",
-					      "unix://"};
+					      "rediss+", "unix://"};
 
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
 		if (strncmp(word, schemes[i], strlen(schemes[i])) == 0)
-			return refuse(reader,
-				      "'%s' is where KEY is: -S goes before "
-				      "each server, or commas between them "
-				      "(before a KEY of this name put --)",
-				      word);
+			return refuse(
+				parser,
+				"'%s' stands where KEY belongs: put -S before each server, or commas between them "
+				"(put -- before a KEY of this name)",
+				quote(parser, word));
 	/* U+2010 to U+2015 and U+2212, as typesetting makes of '-' */
 	if ((strncmp(word, "\xe2\x80", 2) == 0 && word[2] >= '\x90' &&
 	     word[2] <= '\x95') ||
 	    strncmp(word, "\xe2\x88\x92", 3) == 0)
-		return refuse(reader,
+		return refuse(parser,
 			      "'%s' begins with a dash that is not '-': type "
-			      "it anew (before a KEY of this name put --)",
-			      word);
+			      "it anew (put -- before a KEY of this name)",
+			      quote(parser, word));
 	return 0;
 }
 
-static int set_key(struct reader *reader, const char *key)
+static int set_key(struct parser *parser, const char *key)
 {
-	bool pattern = reader->command->id == COMMAND_LIST;
+	bool pattern = parser->command->id == COMMAND_LIST;
 
 	if (*key == '\0')
-		return refuse(reader, "%s is empty",
-			      pattern ? "PATTERN" : "KEY");
+		return refuse(parser,
+			      pattern ? "PATTERN is empty" : "KEY is empty");
 	if (strlen(key) > KEY_LONGEST)
-		return refuse(reader,
-			      pattern ? "PATTERN '%s' has more than 4096 bytes"
-				      : "KEY '%s' has more than 4096 bytes",
-			      key);
-	if (!pattern && script_is_reserved((struct argument){key, strlen(key)}))
-		return refuse(reader,
-			      "KEY '%s' could be the record of another KEY: "
-			      "choose another name",
-			      key);
-	reader->settings->key = config_keep(reader->settings, key);
+		return refuse(parser,
+			      pattern ? "PATTERN '%s' has more than %d bytes"
+				      : "KEY '%s' has more than %d bytes",
+			      quote(parser, key), KEY_LONGEST);
+	parser->settings->key = settings_keep(parser->settings, key);
 	return 0;
 }
 
 /* name: where the token is from */
-static int set_token(struct reader *reader, const char *name, const char *token)
+static int set_token(struct parser *parser, const char *name, const char *token)
 {
-	char text[128];
+	parser->settings->token = settings_keep(parser->settings, token);
+	parser->token_from = name;
+	return 0;
+}
 
-	reader->settings->token = config_keep(reader->settings, token);
-	if (*token != '\0' && strlen(token) <= TOKEN_LONGEST)
+/* Once all keys are known. */
+static int check_token(struct parser *parser)
+{
+	const struct settings *settings = parser->settings;
+	size_t keys = settings_key_count(settings);
+	size_t tokens = tokens_count(settings->token, keys);
+	char token[TOKEN_LONGEST + 1];
+
+	if (tokens > 1 && tokens != keys)
+		return refuse(parser, "%s is for %zu keys, and these are %zu",
+			      parser->token_from, tokens, keys);
+	for (size_t i = 0; i < keys; i++)
+		if (!tokens_pick(settings->token, keys, i, token))
+			return refuse(
+				parser, "%s '%s' must be 1 to %d bytes long",
+				parser->token_from,
+				quote(parser, settings->token), TOKEN_LONGEST);
+	return 0;
+}
+
+static int check_also(struct parser *parser)
+{
+	const struct settings *settings = parser->settings;
+	size_t count = settings_key_count(settings);
+
+	for (size_t i = 1; i < count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(settings_key(settings, i),
+				   settings_key(settings, k)) == 0)
+				return refuse(parser, "KEY '%s' is named twice",
+					      quote(parser,
+						    settings_key(settings, i)));
+	return 0;
+}
+
+/* name: where the fence is from */
+static int set_fence(struct parser *parser, const char *name, const char *text)
+{
+	if (number_parse(text, 1, FENCE_LARGEST, &parser->settings->fence) == 0)
 		return 0;
-	snprintf(text, sizeof(text), "%s '%%s' must be 1 to %d bytes long",
-		 name, TOKEN_LONGEST);
-	return refuse(reader, text, token);
+	return refuse(parser, "%s '%s' must be a number from 1 to %lld", name,
+		      quote(parser, text), (long long)FENCE_LARGEST);
+}
+
+/* `fence`: FILE, and perhaps FENCE. */
+static int read_file_or_fence(struct parser *parser, const char *argument)
+{
+	struct settings *settings = parser->settings;
+
+	if (settings->file != NULL && settings->fence != 0)
+		return refuse(parser, "one argument too many: '%s'",
+			      quote(parser, argument));
+	if (settings->file != NULL)
+		return set_fence(parser, "FENCE", argument) < 0 ? -1 : 1;
+	if (*argument == '\0')
+		return refuse(parser, "FILE is empty");
+	settings->file = settings_keep(settings, argument);
+	return 1;
+}
+
+static int finish_fence(struct parser *parser)
+{
+	const char *fence = getenv("REDLOCK_FENCE");
+
+	if (parser->settings->file == NULL)
+		return refuse(parser, "FILE is missing");
+	if (parser->settings->fence != 0)
+		return 0;
+	if (fence == NULL)
+		return refuse(parser, "FENCE is missing, and REDLOCK_FENCE is "
+				      "not set");
+	return set_fence(parser, "REDLOCK_FENCE", fence);
 }
 
 /* argv[0] is no option. How many arguments it took, 0 to stop, or -1. */
-static int read_operand(struct reader *reader, char **argv)
+static int read_operand(struct parser *parser, char **argv)
 {
-	struct settings *settings = reader->settings;
+	struct settings *settings = parser->settings;
 	bool takes_token =
-		reader->command->id & (COMMAND_RELEASE | COMMAND_EXTEND);
+		parser->command->id & (COMMAND_RELEASE | COMMAND_EXTEND);
 
-	if (reader->command->id == COMMAND_STATUS) {
-		/* in place of arguments that have been read */
-		settings->keys = reader->argv;
+	if (parser->command->id == COMMAND_FENCE)
+		return read_file_or_fence(parser, argv[0]);
+	if (parser->command->id == COMMAND_STATUS) {
+		/* argv has room: these arguments have been read */
+		settings->keys = parser->argv;
 		settings->keys[settings->key_count++] = argv[0];
 		return 1;
 	}
 	if (settings->key == NULL)
-		return set_key(reader, argv[0]) < 0 ? -1 : 1;
+		return set_key(parser, argv[0]) < 0 ? -1 : 1;
 	if (takes_token && settings->token == NULL)
-		return set_token(reader, "TOKEN", argv[0]) < 0 ? -1 : 1;
-	if (reader->command->id == COMMAND_ACQUIRE)
-		return refuse(reader,
+		return set_token(parser, "TOKEN", argv[0]) < 0 ? -1 : 1;
+	if (parser->command->id == COMMAND_ACQUIRE)
+		return refuse(parser,
 			      "one argument too many: '%s' (redlock run KEY "
 			      "COMMAND holds KEY while COMMAND runs)",
-			      argv[0]);
-	if (reader->command->id == COMMAND_LIST)
-		return refuse(reader,
-			      "one argument too many: '%s' (PATTERN stands in "
-			      "quotes, as the shell has patterns, too)",
-			      argv[0]);
-	return refuse(reader, "one argument too many: '%s'", argv[0]);
+			      quote(parser, argv[0]));
+	if (parser->command->id == COMMAND_LIST)
+		return refuse(
+			parser,
+			"one argument too many: '%s' (put PATTERN in quotes, or the shell expands it)",
+			quote(parser, argv[0]));
+	return refuse(parser, "one argument too many: '%s'",
+		      quote(parser, argv[0]));
 }
 
 /* What follows KEY in `run`. */
-static int read_command(struct reader *reader, char **argv)
+static int read_command(struct parser *parser, char **argv)
 {
-	struct settings *settings = reader->settings;
+	struct settings *settings = parser->settings;
 
 	if (argv[0] != NULL && strcmp(argv[0], "--") == 0)
 		argv++;
 	else if (argv[0] != NULL && argv[0][0] == '-')
-		return refuse(reader,
+		return refuse(parser,
 			      "options come before KEY: '%s' (or put "
 			      "-- before COMMAND)",
-			      argv[0]);
+			      quote(parser, argv[0]));
 	if (settings->shell_command != NULL && argv[0] != NULL)
-		return refuse(reader, "both -c and COMMAND '%s'", argv[0]);
+		return refuse(parser, "both -c and COMMAND '%s'",
+			      quote(parser, argv[0]));
 	if (settings->shell_command == NULL && argv[0] == NULL)
-		return refuse(reader, "COMMAND is missing: '%s' is KEY",
-			      settings->key);
+		return refuse(parser, "COMMAND is missing: '%s' is KEY",
+			      quote(parser, settings->key));
 	if (argv[0] != NULL && argv[0][0] == '\0')
-		return refuse(reader, "COMMAND is empty%s", "");
+		return refuse(parser, "COMMAND is empty");
 	settings->command = argv;
 	return 0;
 }
 
 /* `status`: KEYs, or with -q a KEY and perhaps a TOKEN. */
-static int check_keys(struct reader *reader)
+static int check_keys(struct parser *parser)
 {
-	struct settings *settings = reader->settings;
+	struct settings *settings = parser->settings;
 	size_t count = settings->key_count;
 
+	if (!settings->quiet && settings->also_count > 0)
+		return refuse(parser, "--also is for status -q");
 	if (settings->quiet && count > 2)
-		return refuse(reader, "one argument too many for -q: '%s'",
-			      settings->keys[2]);
+		return refuse(parser, "one argument too many for -q: '%s'",
+			      quote(parser, settings->keys[2]));
 	if (settings->quiet && count == 2) {
-		count = 1;
-		if (set_token(reader, "TOKEN", settings->keys[1]) < 0)
+		settings->key_count = count = 1;
+		if (set_token(parser, "TOKEN", settings->keys[1]) < 0)
 			return -1;
 	}
 	while (count-- > 0)
-		if (set_key(reader, settings->keys[count]) < 0)
+		if (set_key(parser, settings->keys[count]) < 0)
 			return -1;
 	return 0;
 }
 
-static int read_argument(struct reader *reader, char **argv, bool *literal)
+static int read_argument(struct parser *parser, char **argv, bool *literal)
 {
 	if (!*literal && strcmp(argv[0], "--") == 0) {
 		*literal = true;
 		return 1;
 	}
 	if (!*literal && strncmp(argv[0], "--", 2) == 0)
-		return read_long(reader, argv);
+		return read_long(parser, argv);
 	if (!*literal && argv[0][0] == '-' && argv[0][1] != '\0')
-		return read_letters(reader, argv);
-	if (!*literal && reader->settings->key == NULL &&
-	    refuse_as_key(reader, argv[0]) < 0)
+		return read_letters(parser, argv);
+	if (!*literal && parser->settings->key == NULL &&
+	    parser->command->id != COMMAND_FENCE &&
+	    refuse_as_key(parser, argv[0]) < 0)
 		return -1;
-	return read_operand(reader, argv);
+	return read_operand(parser, argv);
+}
+
+/* As it is written: -n, or --poll. */
+static const char *shown_as(const struct option *option,
+			    char text[NAME_LONGEST])
+{
+	if (option->letter != 0)
+		snprintf(text, NAME_LONGEST, "-%c", option->letter);
+	else
+		snprintf(text, NAME_LONGEST, "--%s", option->name);
+	return text;
+}
+
+static int check_options(struct parser *parser)
+{
+	const struct settings *settings = parser->settings;
+	char one[NAME_LONGEST], other[NAME_LONGEST];
+
+	for (size_t i = 0; i < option_count; i++) {
+		const struct option *option = &options[i], *opposite;
+
+		if (!(settings->given & options_bit(option)))
+			continue;
+		if (option->for_pid && settings->pid == 0 &&
+		    parser->command->id == COMMAND_ACQUIRE)
+			return refuse(parser, "--%s is for acquire --pid",
+				      option->name);
+		opposite = options_find_opposite(option, settings->given);
+		if (opposite != NULL)
+			return refuse(parser, "%s cannot be used with %s",
+				      shown_as(option, one),
+				      shown_as(opposite, other));
+	}
+	/* no column says this, as --set finds servers in files */
+	if (settings->set != NULL && settings->server_count > 0)
+		return refuse(parser, "-S cannot be used with --set");
+	if (settings->owner != NULL && !settings->reentrant)
+		return refuse(parser,
+			      "--token is for -r: a lock of another kind has a "
+			      "fresh token each time");
+	return 0;
+}
+
+/* TOKEN, or what the environment says of it. */
+static int finish_token(struct parser *parser)
+{
+	const char *token = getenv("REDLOCK_TOKEN");
+
+	if (parser->settings->token == NULL &&
+	    (parser->command->id & (COMMAND_RELEASE | COMMAND_EXTEND))) {
+		if (token == NULL)
+			return refuse(parser,
+				      "TOKEN is missing, and REDLOCK_TOKEN is "
+				      "not set");
+		if (set_token(parser, "REDLOCK_TOKEN", token) < 0)
+			return -1;
+	}
+	return parser->settings->token != NULL ? check_token(parser) : 0;
 }
 
 int arguments_parse(struct settings *settings, const struct command *command,
 		    char **argv, struct error *error)
 {
-	struct reader reader = {
+	struct parser parser = {
 		.settings = settings,
 		.command = command,
 		.argv = argv,
 		.error = error,
 	};
 	bool literal = false;
-	const char *token;
 
 	while (*argv != NULL && !settings->help) {
-		int took = read_argument(&reader, argv, &literal);
+		int took = read_argument(&parser, argv, &literal);
 
 		if (took < 0)
 			return -1;
@@ -471,21 +603,18 @@ int arguments_parse(struct settings *settings, const struct command *command,
 	}
 	if (settings->help)
 		return 0;
-	if (command->id == COMMAND_STATUS && check_keys(&reader) < 0)
+	if (check_options(&parser) < 0)
 		return -1;
+	if (command->id == COMMAND_STATUS && check_keys(&parser) < 0)
+		return -1;
+	if (command->id == COMMAND_FENCE)
+		return finish_fence(&parser);
 	if (settings->key == NULL &&
 	    !(command->id & (COMMAND_LIST | COMMAND_DOCTOR)))
-		return refuse(&reader, "KEY is missing%s", "");
-	if (command->id == COMMAND_RUN && read_command(&reader, argv) < 0)
+		return refuse(&parser, "KEY is missing");
+	if (check_also(&parser) < 0)
 		return -1;
-	if (!(command->id & (COMMAND_RELEASE | COMMAND_EXTEND)) ||
-	    settings->token != NULL)
-		return 0;
-	token = getenv("REDLOCK_TOKEN");
-	if (token == NULL)
-		return refuse(&reader,
-			      "TOKEN is missing, and REDLOCK_TOKEN is "
-			      "not set%s",
-			      "");
-	return set_token(&reader, "REDLOCK_TOKEN", token);
+	if (command->id == COMMAND_RUN && read_command(&parser, argv) < 0)
+		return -1;
+	return finish_token(&parser);
 }

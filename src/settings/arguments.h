@@ -1,23 +1,23 @@
 /*
  * The command line.
  *
- * Options come before KEY for `run`, whose next argument is COMMAND, and
- * anywhere for the others. -h is help only as the last word: other programs
- * take a host after it. An option that a command does not use, one that is
- * given twice, and a value that is not wholly understood are usage errors that
- * quote the argument.
+ * `run` takes options before KEY only, as COMMAND comes after it; the other
+ * commands take them anywhere. -h is help only as the last word: other programs
+ * take a host after it. Usage errors, which quote the argument: an option that
+ * the command does not take, an option that is given twice, options that exclude
+ * each other, and a value that is not understood as a whole.
  */
-#ifndef ARGUMENTS_H
-#define ARGUMENTS_H
+#ifndef SETTINGS_ARGUMENTS_H
+#define SETTINGS_ARGUMENTS_H
 
 #include "settings/command.h"
-#include "settings/config.h"
+#include "settings/settings.h"
 
 /*
- * Reads argv (behind the command's name; NULL-terminated). 0 with key, token
- * and command filled as the command takes them, or -1 with *error. Of argv only
- * the end that is COMMAND is kept, as a vector; a URL's password is made
- * unreadable there.
+ * Reads argv, which begins after the command's name and ends with NULL. Returns 0
+ * with key, token and command filled as the command takes them, or -1 with
+ * *error. The settings keep a pointer into argv for COMMAND, and for the KEYs of
+ * `status`; all else is copied. Passwords in URLs are made unreadable in argv.
  */
 int arguments_parse(struct settings *settings, const struct command *command,
 		    char **argv, struct error *error);

@@ -1,8 +1,8 @@
 /*
  * The commands: one table drives dispatch, usage and help.
  */
-#ifndef COMMAND_H
-#define COMMAND_H
+#ifndef SETTINGS_COMMAND_H
+#define SETTINGS_COMMAND_H
 
 #include <stddef.h>
 
@@ -19,6 +19,7 @@ enum command_id {
 	COMMAND_LIST = 1 << 6,
 	COMMAND_BREAK = 1 << 7,
 	COMMAND_DOCTOR = 1 << 8,
+	COMMAND_FENCE = 1 << 9, /* asks no server, and reads no settings */
 };
 
 struct command {
@@ -30,7 +31,7 @@ struct command {
 	int (*main)(struct settings *settings);
 };
 
-/* In the order in which help lists them; ends with a NULL name. */
+/* In the order of the help text; the last one has no name (NULL). */
 extern const struct command commands[];
 
 int cmd_run(struct settings *settings);
@@ -42,5 +43,6 @@ int cmd_status(struct settings *settings);
 int cmd_list(struct settings *settings);
 int cmd_break(struct settings *settings);
 int cmd_doctor(struct settings *settings);
+int cmd_fence(struct settings *settings);
 
 #endif

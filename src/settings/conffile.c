@@ -20,15 +20,15 @@
 
 /* --- the file ----------------------------------------------------------- */
 
-/* A directory that we may not look into, such as another user's home, has no
- * file for us; a file that we may not read does matter. */
+/* A directory that we may not enter, such as another user's home, has no file
+ * for us. A file that we may not read is an error. */
 static bool is_missing(const char *path, int cause)
 {
 	return cause == ENOENT || cause == ENOTDIR ||
 	       (cause == EACCES && access(path, F_OK) < 0);
 }
 
-/* Root's file may well be for a group. */
+/* Root may have made its file readable for a group on purpose. */
 static bool is_readable(const struct stat *found)
 {
 	mode_t others = found->st_uid == 0 ? S_IROTH : S_IRGRP | S_IROTH;
@@ -36,8 +36,8 @@ static bool is_readable(const struct stat *found)
 	return (found->st_mode & others) != 0;
 }
 
-/* Whoever may write it chooses the servers, and so who gets a password, and
- * whom a lock keeps out. */
+/* Anybody who may write the file chooses the servers, and so who gets a password
+ * and whom a lock keeps out. */
 static const char *why_distrusted(const struct stat *found)
 {
 	if (found->st_uid != 0 && found->st_uid != geteuid())
@@ -53,12 +53,12 @@ static bool is_null_device(const struct stat *found)
 	return S_ISCHR(found->st_mode) && found->st_rdev == makedev(1, 3);
 }
 
-/* One byte more than allowed tells a file that is too large. */
+/* Reads one byte more than is allowed, to detect a file that is too large. */
 static int read_all(struct conffile *file, int fd)
 {
 	ssize_t size;
 
-	file->text = heap_grow(NULL, CONFFILE_SIZE + 1);
+	file->text = xrealloc(NULL, CONFFILE_SIZE + 1);
 	while (file->size <= CONFFILE_SIZE) {
 		size = read(fd, file->text + file->size,
 			    CONFFILE_SIZE + 1 - file->size);
@@ -71,7 +71,7 @@ static int read_all(struct conffile *file, int fd)
 	return 0;
 }
 
-/* By errno: what the system refused is not the file's fault. */
+/* By errno: a lack of descriptors or memory is not the file's fault. */
 static int blame_system(const char *path, struct error *error)
 {
 	bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
@@ -186,12 +186,12 @@ static int add_line(struct conffile *file, char *text, unsigned number,
 			  "not NAME = VALUE, nor [SECTION], nor # COMMENT");
 		return refuse(file, number, error);
 	}
-	/* a power of two: as many as it takes */
+	/* the array has room up to the next power of two */
 	if ((file->count & (file->count - 1)) == 0) {
 		size_t room = file->count == 0 ? 1 : 2 * file->count;
 
 		file->lines =
-			heap_grow(file->lines, room * sizeof(*file->lines));
+			xrealloc(file->lines, room * sizeof(*file->lines));
 	}
 	file->lines[file->count++] = (struct conffile_line){
 		.name = text,
@@ -249,7 +249,7 @@ static int take_apart(struct conffile *file, struct error *error)
 int conffile_read(struct conffile *file, const char *path, bool may_lack,
 		  struct error *error)
 {
-	/* what is no file must neither hold us up nor become our terminal */
+	/* a pipe must not block us, a terminal not become ours */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int result;
 
@@ -267,10 +267,7 @@ int conffile_read(struct conffile *file, const char *path, bool may_lack,
 void conffile_blame(const struct conffile *file, unsigned number,
 		    struct error *error)
 {
-	char text[sizeof(error->text)];
-
-	memcpy(text, error->text, sizeof(text));
-	error_set(error, error->code, "%s:%u: %s", file->path, number, text);
+	error_prepend(error, "%s:%u: ", file->path, number);
 }
 
 void conffile_release(struct conffile *file)

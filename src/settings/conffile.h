@@ -1,6 +1,6 @@
 /*
  * A configuration file, taken apart: lines `name = value`, `# comments`, and
- * sections `[name]`, each with its number for whoever finds a mistake in it.
+ * sections `[name]`. Each line has its number, for error messages.
  *
  *	struct conffile file;
  *
@@ -8,21 +8,21 @@
  *	for (i = 0; i < file.count; i++) ... file.lines[i] ...
  *	conffile_release(&file);
  *
- * A value is all that follows the first `=`, without the blanks around it: a
- * `#` or a quote in it is part of it, so a password can be anything. (That is
- * why fparseln(3bsd) does not read it: it cuts a value at a `#` and takes
- * backslashes away.) A comment has its line to itself. A line may end with CR
- * LF, and the file may begin with the byte order mark of UTF-8; other control
- * characters are mistakes, as whoever edits the file cannot see them.
+ * A value is everything after the first `=`, without the blanks around it. A `#`
+ * or a quote is part of the value, so a password can be anything. (This is why
+ * fparseln(3bsd) is not used: it cuts a value at a `#` and removes backslashes.)
+ * A comment has a line of its own. A line may end with CR LF, and the file may
+ * begin with the byte order mark of UTF-8. Other control characters are mistakes,
+ * as an editor may not show them.
  *
- * Reading ends soon whatever the path names: only regular files, and /dev/null
- * for an empty one, and only up to CONFFILE_SIZE bytes. A file is refused if
- * somebody may write it who is neither we nor root: it would choose the
- * servers, and so the receivers of passwords. No error shows a value, or a
- * line that is not understood: it may be a password.
+ * Reading ends soon, whatever the path names: only regular files are read, up to
+ * CONFFILE_SIZE bytes, and /dev/null, which is an empty file. A file is refused
+ * if anybody but us and root may write it: they would choose the servers, and so
+ * the receivers of passwords. Errors never show a value or a line that is not
+ * understood, as it may be a password.
  */
-#ifndef CONFFILE_H
-#define CONFFILE_H
+#ifndef SETTINGS_CONFFILE_H
+#define SETTINGS_CONFFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@
 #define CONFFILE_SECTIONS 64 /* with the one before the first header */
 
 struct conffile_line {
-	char *name, *value; /* the reader may change the value */
+	char *name, *value; /* the caller may change the value */
 	size_t section;
 	unsigned number; /* from 1 on */
 };
@@ -50,14 +50,14 @@ struct conffile {
 };
 
 /*
- * Reads it. 0, or -1 with *error (EXIT_CONFIG, "PATH: ..." or "PATH:LINE:
- * ..."); where may_lack is set, no such file is an empty one without a path.
- * Release it in any case.
+ * Reads the file. Returns 0, or -1 with *error (EXIT_CONFIG, "PATH: ..." or
+ * "PATH:LINE: ..."). If may_lack is set, a missing file is no error: it is empty
+ * and has no path. Release it in any case.
  */
 int conffile_read(struct conffile *file, const char *path, bool may_lack,
 		  struct error *error);
 
-/* What is wrong in *error, and where: "PATH:LINE: " is put in front. */
+/* Puts "PATH:LINE: " in front of the error. */
 void conffile_blame(const struct conffile *file, unsigned number,
 		    struct error *error);
 

@@ -8,12 +8,12 @@
 #include "base/alloc.h"
 #include "settings/logins.h"
 #include "settings/options.h"
-#include "base/output.h"
+#include "base/buffer.h"
 #include "settings/suggest.h"
-#include "settings/synonym.h"
 
 #define PREFIX "REDLOCK_"
 #define VARIABLES_MAX 64
+#define SHORTEST 3 /* of a name that may be the beginning of another */
 
 /* After the prefix: what redlock tells COMMAND, or prints for a shell. */
 static const char told[][12] = {"KEY",  "TOKEN", "FENCE",    "FENCES",
@@ -21,7 +21,7 @@ static const char told[][12] = {"KEY",  "TOKEN", "FENCE",    "FENCES",
 
 /* --- servers and their password ------------------------------------------ */
 
-/* NULL for an empty one, too. */
+/* The value of a variable; NULL if it is empty or not set. */
 static const char *get(const char *name)
 {
 	const char *value = getenv(name);
@@ -29,17 +29,15 @@ static const char *get(const char *name)
 	return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* In front of what is wrong with a variable, its name. */
+/* Puts the variable's name in front of the error. */
 static int blame_variable(struct error *error, const char *name)
 {
-	char text[sizeof(error->text)];
-
-	memcpy(text, error->text, sizeof(text));
-	error_set(error, EXIT_CONFIG, "%s: %s", name, text);
+	error->code = EXIT_CONFIG;
+	error_prepend(error, "%s: ", name);
 	return -1;
 }
 
-/* Where REDLOCK_X is from. */
+/* Notes that this option is from the environment. */
 static void note(struct settings *settings, const char *name)
 {
 	settings->here.place = BY_ENVIRONMENT;
@@ -58,7 +56,7 @@ int environment_read_servers(struct settings *settings, struct error *error)
 		settings->only_tls = logins_are_only_tls(list);
 		return 0;
 	}
-	/* a script that lost them would lock on another server than the rest */
+	/* environment.h says why */
 	if (*list == '\0') {
 		error_set(error, EXIT_CONFIG,
 			  "REDLOCK_SERVERS is empty: name the servers, or "
@@ -66,40 +64,55 @@ int environment_read_servers(struct settings *settings, struct error *error)
 		return -1;
 	}
 	note(settings, "REDLOCK_SERVERS");
-	copy = heap_copy(list);
-	result = config_add_servers(settings, copy, error);
+	copy = xstrdup(list);
+	result = settings_add_servers(settings, copy, error);
 	free(copy);
 	settings->named = "REDLOCK_SERVERS";
 	return result < 0 ? blame_variable(error, "REDLOCK_SERVERS") : 0;
 }
 
-int environment_read_password(struct settings *settings, struct error *error)
+static const char variables[SECRETS][2][VARIABLE_NAME] = {
+	[SECRET_OF_SERVERS] = {"REDLOCK_PASSWORD", "REDLOCK_PASSWORD_FILE"},
+	[SECRET_OF_SENTINELS] = {"REDLOCK_SENTINEL_PASSWORD",
+				 "REDLOCK_SENTINEL_PASSWORD_FILE"},
+};
+
+static int read_password(struct settings *settings, enum secret_kind kind,
+			 struct error *error)
 {
-	const char *given = get("REDLOCK_PASSWORD");
-	const char *path = get("REDLOCK_PASSWORD_FILE");
-	const char *name =
-		given != NULL ? "REDLOCK_PASSWORD" : "REDLOCK_PASSWORD_FILE";
+	struct secret *secret = &settings->secrets[kind];
+	const char *given = get(variables[kind][0]);
+	const char *path = get(variables[kind][1]);
+	const char *name = variables[kind][given == NULL];
 
 	if (given == NULL && path == NULL)
 		return 0;
 	if (settings->server_count == 0 || settings->set != NULL) {
-		logins_spare(settings, name);
+		if (kind == SECRET_OF_SERVERS)
+			logins_spare(settings, name);
 		return 0;
 	}
 	note(settings, name);
-	settings->password_from = name;
+	secret->from = name;
 	if (given != NULL)
-		return config_set_password(settings, given, error);
-	settings->password = logins_read_file(path, error);
-	return settings->password != NULL
-		       ? 0
-		       : blame_variable(error, "REDLOCK_PASSWORD_FILE");
+		return settings_set_password(settings, kind, given, error);
+	secret->text = logins_read_file(path, error);
+	return secret->text != NULL ? 0 : blame_variable(error, name);
+}
+
+int environment_read_passwords(struct settings *settings, struct error *error)
+{
+	return read_password(settings, SECRET_OF_SERVERS, error) < 0 ||
+			       read_password(settings, SECRET_OF_SENTINELS,
+					     error) < 0
+		       ? -1
+		       : 0;
 }
 
 /* --- unknown variables --------------------------------------------------- */
 
-/* A Kubernetes service has such variables in every container, and may well be
- * called redlock. */
+/* Kubernetes sets such variables in every container for each service, and a
+ * service may be called redlock. */
 static bool is_of_service(const char *name, const char *value)
 {
 	const char *port = strstr(name, "_PORT");
@@ -141,7 +154,7 @@ static const struct option *find_option(const char *name)
 	return options_find(text, strlen(text), ~0U);
 }
 
-/* What others call it. */
+/* The variable for what other programs call name. */
 static const char *find_meant(const char *name, char meant[VARIABLE_NAME])
 {
 	const struct synonym *synonym;
@@ -149,7 +162,7 @@ static const char *find_meant(const char *name, char meant[VARIABLE_NAME])
 	char word[VARIABLE_NAME];
 
 	put_as_option(name, word);
-	synonym = synonym_find(word);
+	synonym = suggest_option(word);
 	if (synonym == NULL || word[1] == '\0')
 		return NULL;
 	option = options_find(synonym->option, strlen(synonym->option), ~0U);
@@ -158,10 +171,11 @@ static const char *find_meant(const char *name, char meant[VARIABLE_NAME])
 	return meant + strlen(PREFIX);
 }
 
+/* A name that begins so, or is much like this one. */
 static const char *find_nearest(const char *name, char nearest[VARIABLE_NAME])
 {
 	char names[VARIABLES_MAX][VARIABLE_NAME];
-	const char *pointers[VARIABLES_MAX], *found;
+	const char *pointers[VARIABLES_MAX], *found = NULL;
 	size_t count = 0;
 
 	for (size_t i = 0; i < option_count; i++)
@@ -169,7 +183,12 @@ static const char *find_nearest(const char *name, char nearest[VARIABLE_NAME])
 			pointers[count] = names[count] + strlen(PREFIX);
 			count++;
 		}
-	found = suggest_nearest(name, pointers, count);
+	for (size_t i = 0; found == NULL && i < count; i++)
+		if (strlen(name) >= SHORTEST &&
+		    strncmp(pointers[i], name, strlen(name)) == 0)
+			found = pointers[i];
+	if (found == NULL)
+		found = suggest_nearest(name, pointers, count);
 	if (found == NULL)
 		return NULL;
 	return memcpy(nearest, found, strlen(found) + 1);
@@ -177,20 +196,24 @@ static const char *find_nearest(const char *name, char nearest[VARIABLE_NAME])
 
 static void explain(struct buffer *text, const char *name)
 {
+	static const char *const timeout = "TIMEOUT";
 	const char *rest = name + strlen(PREFIX), *nearest;
 	const struct option *option = find_option(rest);
 	char found[VARIABLE_NAME];
 
-	if (strcmp(rest, "TIMEOUT") == 0)
+	if (suggest_nearest(rest, &timeout, 1) != NULL)
 		buffer_print(text,
 			     "%s is ignored: did you mean REDLOCK_WAIT (for "
 			     "KEY) or REDLOCK_SERVER_TIMEOUT (one round with "
 			     "the servers)?",
 			     name);
-	else if (option != NULL && !option->repeats)
+	else if (option != NULL && *options_variable(option, found) == '\0')
 		buffer_print(text,
 			     "%s is ignored: --%s is for the command line only",
 			     name, option->name);
+	else if (option != NULL)
+		buffer_print(text, "%s is ignored: did you mean %s?", name,
+			     found);
 	else if ((nearest = find_meant(rest, found)) != NULL ||
 		 (nearest = find_nearest(rest, found)) != NULL)
 		buffer_print(text, "%s is ignored: did you mean " PREFIX "%s?",
@@ -213,7 +236,7 @@ bool environment_next_unknown(size_t *at, struct buffer *text)
 		(*at)++;
 		if (strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
 			continue;
-		name = heap_copy(entry);
+		name = xstrdup(entry);
 		name[strcspn(name, "=")] = '\0';
 		unknown = !is_known(name, entry + strlen(name));
 		if (unknown)

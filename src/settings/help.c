@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "settings/options.h"
+#include "base/output.h"
 
 #define COLUMNS 80
 #define LINES 23 /* and the shell's prompt */
@@ -11,22 +12,27 @@
 
 /* Those that are needed most, in this order. */
 static const char first[][19] = {
-	"nonblock", "wait",    "ttl",     "server",    "conflict-exit-code",
-	"command",  "shared",  "permits", "reentrant", "min-hold",
-	"max-hold", "label",   "format",  "yes",       "accept",
-	"quiet",    "verbose", "help",
+	"nonblock",  "wait",     "ttl",
+	"pid",       "server",   "conflict-exit-code",
+	"command",   "shared",   "permits",
+	"reentrant", "min-hold", "max-hold",
+	"label",     "format",   "yes",
+	"accept",    "quiet",    "verbose",
+	"help",
 };
 
-/* An option that is in none of these is in the last one. */
+/* The last one is for options that are in no other. */
 static const struct group {
 	const char *title, *names;
 } groups[] = {
-	{"Waiting", " nonblock wait conflict-exit-code poll tries "},
+	{"Waiting", "nonblock wait conflict-exit-code poll tries"},
 	{"The lock",
-	 " ttl exclusive shared permits reentrant token label quarantine "},
-	{"COMMAND", " command min-hold max-hold kill-after on-lost status-fd "},
-	{"Servers", " server config set server-timeout "},
-	{"TLS (rediss://)", " cacert crl cert key-file sni insecure "},
+	 "ttl exclusive shared permits reentrant token label quarantine "
+	 "replicas"},
+	{"COMMAND",
+	 "command pid min-hold max-hold kill-after on-lost status-fd"},
+	{"Servers", "server config set server-timeout"},
+	{"TLS (rediss://)", "cacert crl cert key-file sni insecure"},
 	{"Other", ""},
 };
 
@@ -40,6 +46,8 @@ static void print_row(struct buffer *text, const struct option *option)
 		buffer_print(&row, "  -%c, ", option->letter);
 	else
 		buffer_print(&row, "      ");
+	if (option->other_letter != 0)
+		buffer_print(&row, "-%c, ", option->other_letter);
 	buffer_print(&row, "--%s", option->name);
 	if (option->other[0] != '\0')
 		buffer_print(&row, ", --%s", option->other);
@@ -70,8 +78,8 @@ static size_t rank_of(const struct option *option)
 	return count;
 }
 
-/* Those that are needed most before the others, which are left out if so wished.
- * Returns how many these are. */
+/* Lists the options that are needed most, then, if wished, the others. Returns
+ * how many were left out. */
 static size_t print_list(struct buffer *text, const struct command *command,
 			 bool others)
 {
@@ -91,11 +99,8 @@ static size_t print_list(struct buffer *text, const struct command *command,
 
 static size_t group_of(const struct option *option)
 {
-	char name[sizeof(option->name) + 2];
-
-	snprintf(name, sizeof(name), " %s ", option->name);
 	for (size_t g = 0; g < GROUPS; g++)
-		if (strstr(groups[g].names, name) != NULL)
+		if (options_is_among(option, groups[g].names))
 			return g;
 	return GROUPS - 1;
 }
@@ -144,7 +149,7 @@ void help_print(struct buffer *text, const struct command *command, bool all)
 	buffer_print(text, "\n");
 	left_out = print_list(text, command, false);
 	buffer_print(text,
-		     "\nredlock %s --help=all lists %zu more options; "
-		     "redlock(1) explains all.\n",
+		     "\nredlock %s --help=all lists %zu more options, "
+		     "--help=man explains them.\n",
 		     command->name, left_out);
 }

@@ -1,17 +1,17 @@
 /*
- * The options of a command, for people, made of the table of options.h.
+ * The options of a command, for people, made from the table of options.h.
  *
- * If they all fit on a terminal of 80 x 24, with the usage above them, that is
- * the help. Otherwise it is a page with those that are needed most, and
- * --help=all has all of them in groups.
+ * If usage and options fit on a terminal of 80 x 24, the help lists them all.
+ * Otherwise it lists those that are needed most, and --help=all lists all of
+ * them, in groups.
  */
-#ifndef HELP_H
-#define HELP_H
+#ifndef SETTINGS_HELP_H
+#define SETTINGS_HELP_H
 
 #include <stdbool.h>
 
 #include "settings/command.h"
-#include "base/output.h"
+#include "base/buffer.h"
 
 void help_print(struct buffer *text, const struct command *command, bool all);
 

@@ -10,7 +10,7 @@
 
 #include "base/deadline.h"
 #include "base/alloc.h"
-#include "base/output.h"
+#include "base/buffer.h"
 
 #define PASSWORD_LONGEST 4096
 #define PIPE_PATIENCE 10000 /* ms; said in why_unread */
@@ -33,8 +33,8 @@ static const char *why_unfit(const struct stat *found, ssize_t size,
 	return line == 0 ? "its first line is empty" : NULL;
 }
 
-/* What is there, up to the end of the first line. A pipe's other end may take
- * its time. -1 with errno; ETIME: nothing came. */
+/* Reads up to the end of the first line, or more. A pipe's other end may take its
+ * time. Returns the length, or -1 with errno; ETIME: nothing came. */
 static ssize_t read_line(int fd, mode_t mode, char text[PASSWORD_LONGEST + 1])
 {
 	struct pollfd polled = {.fd = fd, .events = POLLIN};
@@ -77,7 +77,7 @@ char *logins_read_file(const char *path, struct error *error)
 	wrong = size < 0 ? why_unread(errno) : why_unfit(&found, size, text);
 	text[strcspn(text, "\r\n")] = '\0';
 	if (wrong == NULL)
-		password = heap_copy(text);
+		password = xstrdup(text);
 	else
 		error_set(error, EXIT_CONFIG, "%s: %s", path, wrong);
 	explicit_bzero(text, sizeof(text));
@@ -94,7 +94,7 @@ void logins_spare(struct settings *settings, const char *where)
 		settings->spare = where;
 }
 
-/* Whether the environment has named these, or whoever has the environment. */
+/* Whether these servers are from the environment or the command line. */
 static bool is_environment(const char *where)
 {
 	return strcmp(where, "-S") == 0 || strncmp(where, "REDLOCK_", 8) == 0;
@@ -115,32 +115,39 @@ static void explain_spare(struct buffer *text, const struct settings *settings)
 		buffer_print(text, "the default one");
 }
 
-/* Where one may be set. */
+/* Where a password can be set. */
 static void explain_place(struct buffer *text, const struct settings *settings)
 {
+	const char *from = settings->secrets[SECRET_OF_SERVERS].from;
+
 	if (settings->named == NULL)
 		buffer_print(text, "name it by -S, and set REDLOCK_PASSWORD");
 	else if (is_environment(settings->named))
 		buffer_print(text, "see the server's ACL, and %s",
-			     settings->password_from != NULL
-				     ? settings->password_from
-				     : "REDLOCK_PASSWORD");
+			     from != NULL ? from : "REDLOCK_PASSWORD");
 	else
 		buffer_print(text,
 			     "see the server's ACL, and the password in %s",
 			     settings->named);
 }
 
-/* Where to set the one that a user has to have. */
-static void explain_lack(struct buffer *text, const struct settings *settings)
+/* Where to set the password that a user in a URL needs. */
+static void explain_lack(struct buffer *text, const struct settings *settings,
+			 enum secret_kind kind)
 {
-	if (settings->named != NULL && !is_environment(settings->named))
-		buffer_print(text, "set password in %s", settings->named);
+	bool servers = kind == SECRET_OF_SERVERS;
+
+	if (settings->named == NULL || is_environment(settings->named))
+		buffer_print(text, servers ? "set REDLOCK_PASSWORD"
+					   : "set REDLOCK_SENTINEL_PASSWORD");
 	else
-		buffer_print(text, "set REDLOCK_PASSWORD");
+		buffer_print(text,
+			     servers ? "set password in %s"
+				     : "set sentinel-password in %s",
+			     settings->named);
 }
 
-/* Whoever is on the way can read what it is sent. */
+/* Whether what it is sent can be read on the way. */
 static bool is_plain(const struct url *url)
 {
 	return !url->tls && url->kind != URL_UNIX && url->kind != URL_LOCAL;
@@ -148,7 +155,7 @@ static bool is_plain(const struct url *url)
 
 bool logins_are_only_tls(const char *servers)
 {
-	char *copy = heap_copy(servers), *rest = copy, *text;
+	char *copy = xstrdup(servers), *rest = copy, *text;
 	bool tls = false, plain = false;
 	struct error error;
 	struct url url;
@@ -167,17 +174,18 @@ bool logins_are_only_tls(const char *servers)
 
 static void hand_out(const struct settings *settings, struct url *url)
 {
+	const char *password = settings->secrets[SECRET_OF_SERVERS].text;
 	struct buffer advice = {0};
 
 	if (url->password != NULL) {
 		buffer_print(
 			&advice,
 			"see the server's ACL, and the password in its URL");
-	} else if (settings->password == NULL) {
+	} else if (password == NULL) {
 		if (settings->spare != NULL)
 			explain_spare(&advice, settings);
 		else if (url->user != NULL || settings->named != NULL)
-			explain_lack(&advice, settings);
+			explain_lack(&advice, settings, SECRET_OF_SERVERS);
 		else
 			explain_place(&advice, settings);
 	} else if (settings->only_tls && is_plain(url)) {
@@ -186,10 +194,45 @@ static void hand_out(const struct settings *settings, struct url *url)
 			     "REDLOCK_SERVERS names rediss:// only, and this "
 			     "one is not encrypted");
 	} else {
-		url->password = heap_copy(settings->password);
+		url->password = xstrdup(password);
 		explain_place(&advice, settings);
 	}
 	url->advice = advice.data;
+}
+
+/* Sentinels without a password of their own are sent the server's. */
+static void hand_out_to_seeds(const struct settings *settings, struct url *url)
+{
+	const struct secret *secret = &settings->secrets[SECRET_OF_SENTINELS];
+	bool withheld = settings->only_tls && is_plain(url);
+	struct buffer advice = {0};
+
+	if (url->seed_password != NULL)
+		buffer_print(&advice, "see the Sentinels' ACL, and the login "
+				      "after 'sentinel=' in their URL");
+	else if (secret->text == NULL || withheld)
+		explain_lack(&advice, settings, SECRET_OF_SENTINELS);
+	else
+		buffer_print(&advice, "see the Sentinels' ACL, and %s",
+			     secret->from != NULL ? secret->from
+						  : "sentinel-password");
+	if (url->seed_password == NULL && !withheld)
+		url->seed_password = xstrdup(secret->text);
+	url->seed_advice = advice.data;
+}
+
+/* A user whose name is known, and for whom there is no password. */
+static int refuse_lack(const struct url *url, struct error *error)
+{
+	bool server = url->user != NULL && url->password == NULL;
+
+	if (!server && (url->seed_user == NULL || url->seed_password != NULL))
+		return 0;
+	error_set(
+		error, EXIT_CONFIG,
+		"server '%s': a user without a password: %s (put ':' before a password without a user)",
+		url->name, server ? url->advice : url->seed_advice);
+	return -1;
 }
 
 int logins_hand_out(struct settings *settings, struct error *error)
@@ -200,13 +243,10 @@ int logins_hand_out(struct settings *settings, struct error *error)
 		if (url->kind == URL_LOCAL)
 			continue;
 		hand_out(settings, url);
-		if (url->user == NULL || url->password != NULL)
-			continue;
-		error_set(error, EXIT_CONFIG,
-			  "server '%s': a user without a password: %s (before "
-			  "a password alone put ':')",
-			  url->name, url->advice);
-		return -1;
+		if (url->kind == URL_SENTINEL)
+			hand_out_to_seeds(settings, url);
+		if (refuse_lack(url, error) < 0)
+			return -1;
 	}
 	return 0;
 }

@@ -1,17 +1,18 @@
 #include "settings/options.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "show/server_facts.h"
+#include "base/bounds.h"
 #include "base/duration.h"
+#include "base/lease.h"
+#include "base/number.h"
 #include "base/signals.h"
+#include "base/warning.h"
 
 #define RUN COMMAND_RUN
 #define ACQUIRE COMMAND_ACQUIRE
@@ -24,12 +25,14 @@
 #define BREAK COMMAND_BREAK
 #define DOCTOR COMMAND_DOCTOR
 #define WAITING (TAKING | WAIT)
+#define SEVERAL (TAKING | RELEASE | EXTEND | STATUS)
 #define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK | DOCTOR)
+#define EVERY (ALL | COMMAND_FENCE)
 
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 1h30m"
 #define DAY INT64_C(86400000)
 
-/* wanted: what it is told if value is none, or not between these. */
+/* wanted: the result if value is no duration, or not within these bounds. */
 static const char *set_between(struct settings *settings, void *field,
 			       const char *value, int64_t least, int64_t most,
 			       const char *wanted)
@@ -43,7 +46,7 @@ static const char *set_between(struct settings *settings, void *field,
 	case DURATION_UNCLEAR:
 		snprintf(text, sizeof(text), "clear: %.20sms or %.20ss?", value,
 			 value);
-		return config_keep(settings, text);
+		return settings_keep(settings, text);
 	default:
 		return wanted;
 	}
@@ -63,11 +66,11 @@ static const char *set_positive(struct settings *settings, void *field,
 			   WANT_DURATION " (more than 0)");
 }
 
-/* A longer lease would be renewed anyway; one of which the drift of clocks
- * leaves nothing holds nothing. */
+/* A longer lease would be renewed anyway. A shorter one is used up by the drift
+ * of clocks. */
 static const char *set_ttl(struct settings *settings, void *field, char *value)
 {
-	return set_between(settings, field, value, lock_drift(1) + 1, DAY,
+	return set_between(settings, field, value, lease_shortest(), DAY,
 			   WANT_DURATION " (3ms to a day)");
 }
 
@@ -92,11 +95,12 @@ static const char *set_text(struct settings *settings, void *field, char *value)
 {
 	const char **text = field;
 
-	*text = config_keep(settings, value);
+	*text = settings_keep(settings, value);
 	return *value == '\0' ? "valid: it is empty" : NULL;
 }
 
-/* OpenSSL takes an empty name, and one that begins with a dot, for many. */
+/* OpenSSL matches an empty name, and one that begins with a dot, with many
+ * hosts. */
 static const char *set_host(struct settings *settings, void *field, char *value)
 {
 	size_t length = strspn(value, ":.abcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -108,29 +112,31 @@ static const char *set_host(struct settings *settings, void *field, char *value)
 	return set_text(settings, field, value);
 }
 
-/* Plain digits, up to most: no sign, no blank. */
-static int parse_number(const char *value, long most, long *number)
-{
-	if (*value == '\0' || strspn(value, "0123456789") != strlen(value))
-		return -1;
-	errno = 0;
-	*number = strtol(value, NULL, 10);
-	return errno != 0 || *number > most ? -1 : 0;
-}
-
 static const char *set_server(struct settings *settings, void *field,
 			      char *value)
 {
 	(void)field;
-	return config_add_servers(settings, value, &settings->error) < 0 ? ""
-									 : NULL;
+	return settings_add_servers(settings, value, &settings->error) < 0
+		       ? ""
+		       : NULL;
 }
 
 static const char *set_password(struct settings *settings, void *field,
 				char *value)
 {
 	(void)field;
-	return config_set_password(settings, value, &settings->error) < 0
+	return settings_set_password(settings, SECRET_OF_SERVERS, value,
+				     &settings->error) < 0
+		       ? ""
+		       : NULL;
+}
+
+static const char *set_sentinel_password(struct settings *settings, void *field,
+					 char *value)
+{
+	(void)field;
+	return settings_set_password(settings, SECRET_OF_SENTINELS, value,
+				     &settings->error) < 0
 		       ? ""
 		       : NULL;
 }
@@ -138,10 +144,10 @@ static const char *set_password(struct settings *settings, void *field,
 static const char *set_conflict(struct settings *settings, void *field,
 				char *value)
 {
-	long number;
+	int64_t number;
 
 	(void)field;
-	if (parse_number(value, 255, &number) < 0)
+	if (number_parse(value, 0, 255, &number) < 0)
 		return "a number from 0 to 255";
 	settings->conflict_code = (int)number;
 	return NULL;
@@ -149,48 +155,77 @@ static const char *set_conflict(struct settings *settings, void *field,
 
 static const char *set_poll(struct settings *settings, void *field, char *value)
 {
-	settings->patience.poll = true;
+	settings->poll = true;
 	return value == NULL ? NULL : set_positive(settings, field, value);
 }
 
 static const char *set_tries(struct settings *settings, void *field,
 			     char *value)
 {
-	long number;
+	int64_t number;
 
 	(void)field;
-	if (parse_number(value, INT_MAX, &number) < 0 || number == 0)
-		return "a number from 1 on";
-	settings->patience.poll = true;
-	settings->patience.tries = (unsigned long)number;
+	if (number_parse(value, 1, INT_MAX, &number) < 0)
+		return "a number of 1 or more";
+	settings->poll = true;
+	settings->tries = (unsigned long)number;
 	return NULL;
 }
 
 static const char *set_permits(struct settings *settings, void *field,
 			       char *value)
 {
-	long number;
-
 	(void)field;
-	if (parse_number(value, PERMITS_MOST, &number) < 0 || number == 0)
-		return "a number from 1 to 100000";
-	settings->permits = number;
-	return NULL;
+	return number_parse(value, 1, PERMITS_MOST, &settings->permits) < 0
+		       ? "a number from 1 to 100000"
+		       : NULL;
+}
+
+static const char *set_replicas(struct settings *settings, void *field,
+				char *value)
+{
+	(void)field;
+	return number_parse(value, 0, REPLICAS_MOST, &settings->replicas) < 0
+		       ? "a number from 0 to 1000"
+		       : NULL;
 }
 
 static const char *set_owner(struct settings *settings, void *field,
 			     char *value)
 {
-	if (!token_is_plain(value))
+	if (!bounds_allow_token(value))
 		return "1 to 256 ASCII characters without blanks, '%' and '='";
 	return set_text(settings, field, value);
+}
+
+static const char *set_also(struct settings *settings, void *field, char *value)
+{
+	(void)field;
+	if (*value == '\0' || strlen(value) > KEY_LONGEST)
+		return "a KEY of 1 to 4096 bytes";
+	if (settings->also_count == LOCKS_MOST - 1)
+		return "among the 16 keys that can be taken together";
+	settings->also[settings->also_count++] = settings_keep(settings, value);
+	return NULL;
+}
+
+static const char *set_pid(struct settings *settings, void *field, char *value)
+{
+	int64_t number;
+
+	(void)field;
+	if (number_parse(value, 1, INT_MAX, &number) < 0)
+		return "the number of a process, such as $$";
+	settings->pid = (pid_t)number;
+	return NULL;
 }
 
 static const char *set_on_lost(struct settings *settings, void *field,
 			       char *value)
 {
 	(void)field;
-	if (strcmp(value, "kill") == 0) {
+	settings->kill_group = strcmp(value, "kill-group") == 0;
+	if (strcmp(value, "kill") == 0 || settings->kill_group) {
 		settings->on_lost = ON_LOST_KILL;
 		return NULL;
 	}
@@ -200,18 +235,19 @@ static const char *set_on_lost(struct settings *settings, void *field,
 	}
 	settings->on_lost = ON_LOST_SIGNAL;
 	settings->lost_signal = signals_parse(value);
-	return settings->lost_signal == 0 ? "kill, warn or a signal's name"
-					  : NULL;
+	return settings->lost_signal == 0
+		       ? "kill, kill-group, warn or a signal's name"
+		       : NULL;
 }
 
 static const char *set_status_fd(struct settings *settings, void *field,
 				 char *value)
 {
-	long number;
+	int64_t number;
 	int flags;
 
 	(void)field;
-	if (parse_number(value, INT_MAX, &number) < 0)
+	if (number_parse(value, 0, INT_MAX, &number) < 0)
 		return "the number of an open descriptor";
 	flags = fcntl((int)number, F_GETFL);
 	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
@@ -241,7 +277,7 @@ static const char *set_accept(struct settings *settings, void *field,
 			      char *value)
 {
 	(void)field;
-	return checkup_read_names(value, &settings->accepted) < 0
+	return warning_read_names(value, &settings->accepted) < 0
 		       ? "of " WARNING_NAMES
 		       : NULL;
 }
@@ -249,9 +285,11 @@ static const char *set_accept(struct settings *settings, void *field,
 static const char *set_help(struct settings *settings, void *field, char *value)
 {
 	(void)field;
-	settings->help = true;
-	settings->help_all = value != NULL;
-	return value == NULL || strcmp(value, "all") == 0 ? NULL : "all";
+	settings->help = value == NULL               ? HELP_PAGE
+			 : strcmp(value, "all") == 0 ? HELP_ALL
+			 : strcmp(value, "man") == 0 ? HELP_MANUAL
+						     : HELP_NONE;
+	return settings->help == HELP_NONE ? "all or man" : NULL;
 }
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -259,9 +297,14 @@ static const char *set_help(struct settings *settings, void *field, char *value)
 const struct option options[] = {
 	{'S', "server", TAKES_VALUE, "URL", ALL, set_server, 0,
 	 "a server; again, or with commas, for more", true},
-	{0, "password", TAKES_VALUE, "PASSWORD", 0, set_password, 0, NULL},
+	{0, "password", TAKES_VALUE, "PASSWORD", 0, set_password, 0, NULL,
+	 .excludes = "password-file"},
 	{0, "password-file", TAKES_VALUE, "FILE", 0, set_text,
-	 FIELD(password_file), NULL},
+	 FIELD(secrets[SECRET_OF_SERVERS].file), NULL},
+	{0, "sentinel-password", TAKES_VALUE, "PASSWORD", 0,
+	 set_sentinel_password, 0, NULL, .excludes = "sentinel-password-file"},
+	{0, "sentinel-password-file", TAKES_VALUE, "FILE", 0, set_text,
+	 FIELD(secrets[SECRET_OF_SENTINELS].file), NULL},
 	{0, "config", TAKES_VALUE, "FILE", ALL, set_text, FIELD(config),
 	 "the settings (the usual redlock.conf files)", .command_only = true},
 	{0, "set", TAKES_VALUE, "NAME", ALL, set_text, FIELD(set),
@@ -279,49 +322,63 @@ const struct option options[] = {
 	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
 	 "rediss: the servers' name (the URL's host)", .for_tls = true},
 	{0, "insecure", TAKES_NOTHING, "", ALL, set_flag, FIELD(tls.insecure),
-	 "rediss: do not verify the servers", .for_tls = true, .in_full = true},
+	 "rediss: do not verify the servers", .for_tls = true, .in_full = true,
+	 .excludes = "cacert crl"},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
 	 FIELD(ttl), "the lease (30s; extend: the lock's own)"},
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
-	 "do not wait"},
+	 "do not wait", .other = "nb", .excludes = "wait poll tries"},
 	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,
-	 FIELD(patience.limit), "wait no longer than this (for ever)",
+	 FIELD(wait), "wait no longer than this (for ever)",
 	 .other = "timeout"},
 	{'E', "conflict-exit-code", TAKES_VALUE, "N", WAITING, set_conflict, 0,
 	 "exit status if others hold KEY (75)", .command_only = true},
 	{'x', "exclusive", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(exclusive), "one holder at a time (the default)",
-	 .command_only = true},
+	 .command_only = true, .other_letter = 'e',
+	 .excludes = "shared permits reentrant"},
 	{'s', "shared", TAKES_NOTHING, "", TAKING, set_flag, FIELD(shared),
-	 "any number of shared holders, or one exclusive",
-	 .command_only = true},
+	 "any number of shared holders, or one exclusive", .command_only = true,
+	 .excludes = "permits reentrant"},
 	{'P', "permits", TAKES_VALUE, "N", TAKING | DOCTOR, set_permits, 0,
-	 "up to N holders at a time", .command_only = true},
+	 "up to N holders at a time", .command_only = true,
+	 .excludes = "reentrant"},
 	{'r', "reentrant", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(reentrant), "an owner may hold KEY more than once",
 	 .command_only = true},
 	{0, "token", TAKES_VALUE, "TOKEN", ACQUIRE, set_owner, FIELD(owner),
 	 "with -r: who owns the lock (a fresh token)", .command_only = true},
 	{0, "poll", MAY_TAKE_VALUE, "DURATION", TAKING, set_poll,
-	 FIELD(patience.every),
-	 "no queue: ask again, ever later (up to 128ms)"},
+	 FIELD(poll_pause), "no queue: ask again, ever later (up to 128ms)"},
 	{0, "tries", TAKES_VALUE, "N", TAKING, set_tries, 0,
 	 "give up after N attempts"},
 	{0, "quarantine", TAKES_VALUE, "DURATION", WAITING | STATUS | DOCTOR,
 	 set_duration, FIELD(quarantine),
 	 "no vote for servers that started in this time"},
+	{0, "also", TAKES_VALUE, "KEY", SEVERAL, set_also, 0,
+	 "this key as well, all or none; again for more", true,
+	 .command_only = true},
+	{0, "replicas", TAKES_VALUE, "N", TAKING | EXTEND | DOCTOR,
+	 set_replicas, 0, "a lock counts when N replicas have it (0)"},
 	{0, "max-ttl", TAKES_VALUE, "DURATION", 0, set_ttl, FIELD(max_ttl),
 	 NULL},
 	{0, "label", TAKES_VALUE, "TEXT", TAKING, set_text, FIELD(label),
 	 "the purpose that others see (the command line)"},
-	{'k', "kill-after", TAKES_VALUE, "DURATION", RUN, set_duration,
-	 FIELD(kill_after), "time from SIGTERM to SIGKILL (ttl/6, up to 5s)"},
+	{'p', "pid", TAKES_VALUE, "PID", ACQUIRE, set_pid, 0,
+	 "renew KEY in the background while PID lives", .command_only = true},
+	{'k', "kill-after", TAKES_VALUE, "DURATION", TAKING, set_duration,
+	 FIELD(kill_after), "time from SIGTERM to SIGKILL (ttl/6, up to 5s)",
+	 .for_pid = true},
 	{0, "min-hold", TAKES_VALUE, "DURATION", RUN, set_hold, FIELD(min_hold),
 	 "keep KEY this long even if COMMAND ends sooner"},
-	{0, "max-hold", TAKES_VALUE, "DURATION", RUN, set_positive,
-	 FIELD(max_hold), "stop COMMAND after this long (exit status 124)"},
-	{0, "on-lost", TAKES_VALUE, "kill|warn|SIGNAL", RUN, set_on_lost, 0,
-	 "what to do to COMMAND if the lock is lost (kill)"},
+	{0, "max-hold", TAKES_VALUE, "DURATION", TAKING, set_positive,
+	 FIELD(max_hold), "stop COMMAND (status 124) or PID after this long",
+	 .for_pid = true},
+	{0, "on-lost", TAKES_VALUE, "kill|kill-group|warn|SIGNAL", TAKING,
+	 set_on_lost, 0,
+	 "what to do to COMMAND or PID if the lock is lost (kill); "
+	 "kill-group: stop PID's process group",
+	 .for_pid = true},
 	{'c', "command", TAKES_VALUE, "STRING", RUN, set_text,
 	 FIELD(shell_command), "run STRING with $SHELL -c",
 	 .command_only = true},
@@ -333,16 +390,18 @@ const struct option options[] = {
 	 "for programs: one JSON object a line", .command_only = true},
 	{0, "accept", TAKES_VALUE, "NAME", DOCTOR, set_accept, 0,
 	 "leave out this warning; more with commas"},
+	{0, "syslog", TAKES_NOTHING, "", TAKING | BREAK, set_flag,
+	 FIELD(syslog), "tell the system's log what becomes of KEY"},
 	{'y', "yes", TAKES_NOTHING, "", BREAK, set_flag, FIELD(yes),
 	 "do not ask", .command_only = true},
 	{0, "foreign", TAKES_NOTHING, "", BREAK, set_flag, FIELD(foreign),
 	 "delete KEY even if it is not a lock", .command_only = true},
-	{'q', "quiet", TAKES_NOTHING, "", ALL, set_flag, FIELD(quiet),
-	 "print only errors", .command_only = true},
-	{'v', "verbose", TAKES_NOTHING, "", ALL, set_flag, FIELD(verbose),
+	{'q', "quiet", TAKES_NOTHING, "", EVERY, set_flag, FIELD(quiet),
+	 "print only errors", .command_only = true, .excludes = "verbose"},
+	{'v', "verbose", TAKES_NOTHING, "", EVERY, set_flag, FIELD(verbose),
 	 "print each step with its time"},
-	{'h', "help", MAY_TAKE_VALUE, "all", ALL, set_help, 0,
-	 "this text; all: all options, in groups", .command_only = true,
+	{'h', "help", MAY_TAKE_VALUE, "all|man", EVERY, set_help, 0,
+	 "this text; all: all options; man: the manual", .command_only = true,
 	 .in_full = true},
 };
 
@@ -374,6 +433,21 @@ const struct option *options_find(const char *name, size_t length,
 		    (found == NULL || (options[i].commands & wanted)))
 			found = &options[i];
 	return found;
+}
+
+enum secret_kind options_secret(const struct option *option)
+{
+	static const char names[SECRETS][2][sizeof(option->name)] = {
+		[SECRET_OF_SERVERS] = {"password", "password-file"},
+		[SECRET_OF_SENTINELS] = {"sentinel-password",
+					 "sentinel-password-file"},
+	};
+	enum secret_kind kind = SECRET_OF_SERVERS;
+
+	while (kind < SECRETS && strcmp(option->name, names[kind][0]) != 0 &&
+	       strcmp(option->name, names[kind][1]) != 0)
+		kind++;
+	return kind;
 }
 
 const struct option *options_find_setting(const char *name)
@@ -414,29 +488,29 @@ uint64_t options_bit(const struct option *option)
 	return UINT64_C(1) << (option - options);
 }
 
-static uint64_t bit_of(const char *name)
+bool options_is_among(const struct option *option, const char *names)
 {
-	for (size_t i = 0; i < option_count; i++)
-		if (strcmp(options[i].name, name) == 0)
-			return options_bit(&options[i]);
-	return 0;
+	size_t length = strlen(option->name);
+
+	for (; *names != '\0'; names += strspn(names, " ")) {
+		size_t word = strcspn(names, " ");
+
+		if (word == length && memcmp(names, option->name, word) == 0)
+			return true;
+		names += word;
+	}
+	return false;
 }
 
-uint64_t options_opposites(const struct option *option)
+const struct option *options_find_opposite(const struct option *option,
+					   uint64_t given)
 {
-	static const char *const pairs[][2] = {
-		{"nonblock", "wait"},          {"nonblock", "poll"},
-		{"nonblock", "tries"},         {"quiet", "verbose"},
-		{"insecure", "cacert"},        {"insecure", "crl"},
-		{"password", "password-file"},
-	};
-	uint64_t bits = 0;
-
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		for (size_t side = 0; side < 2; side++)
-			if (strcmp(option->name, pairs[i][side]) == 0)
-				bits |= bit_of(pairs[i][!side]);
-	return bits;
+	for (size_t i = 0; i < option_count; i++)
+		if ((given & options_bit(&options[i])) &&
+		    (options_is_among(option, options[i].excludes) ||
+		     options_is_among(&options[i], option->excludes)))
+			return &options[i];
+	return NULL;
 }
 
 void options_note(struct settings *settings, const struct option *option)

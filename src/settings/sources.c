@@ -10,13 +10,13 @@
 #include "settings/environment.h"
 #include "settings/logins.h"
 #include "settings/options.h"
-#include "base/output.h"
+#include "base/buffer.h"
 #include "settings/suggest.h"
 
 #define SYSTEM_FILE "/etc/redlock.conf"
 #define NAMES_MAX 64
 
-struct reader {
+struct sources {
 	struct settings *settings;
 	const struct command *command;
 	struct conffile files[CONFIG_FILES];
@@ -27,7 +27,7 @@ struct reader {
 
 /* One section of a file, or the environment. */
 struct source {
-	struct reader *reader;
+	struct sources *sources;
 	struct conffile *file; /* NULL: the environment */
 	bool counts;
 	bool has_secret;
@@ -39,25 +39,26 @@ struct source {
 
 /* --- one line ----------------------------------------------------------- */
 
-static const struct option *find_option(const struct reader *reader,
+static const struct option *find_option(const struct sources *sources,
 					const char *name)
 {
 	const struct option *option = options_find_setting(name);
 
 	if (option == NULL)
-		option = options_find(name, strlen(name), reader->command->id);
+		option = options_find(name, strlen(name), sources->command->id);
 	return option != NULL && strcmp(option->name, name) == 0 ? option
 								 : NULL;
 }
 
-static int refuse_name(struct reader *reader, const char *name)
+static int refuse_name(struct sources *sources, const char *name)
 {
 	const char *names[NAMES_MAX], *nearest;
+	const struct option *second;
 	size_t count = 0;
 
-	/* its meaning depends on who wrote it: a file may be older than this */
+	/* files that are older than this meaning of the name may exist */
 	if (strcmp(name, "timeout") == 0) {
-		error_set(reader->error, EXIT_CONFIG,
+		error_set(sources->error, EXIT_CONFIG,
 			  "'timeout' can mean two things: use server-timeout "
 			  "for one round with the servers, wait for how long "
 			  "to wait for KEY");
@@ -66,9 +67,11 @@ static int refuse_name(struct reader *reader, const char *name)
 	for (size_t i = 0; i < option_count; i++)
 		if (!options[i].command_only)
 			names[count++] = options[i].name;
-	nearest = suggest_nearest(name, names, count);
-	error_set(reader->error, EXIT_CONFIG, "unknown option '%s'%s%s%s", name,
-		  nearest != NULL ? ": did you mean " : "",
+	second = options_find(name, strlen(name), ~0U);
+	nearest = second != NULL ? second->name
+				 : suggest_nearest(name, names, count);
+	error_set(sources->error, EXIT_CONFIG, "unknown option '%s'%s%s%s",
+		  name, nearest != NULL ? ": did you mean " : "",
 		  nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
 	return -1;
 }
@@ -76,7 +79,7 @@ static int refuse_name(struct reader *reader, const char *name)
 /* Whether this option may stand here. */
 static int check_option(struct source *source, const struct option *option)
 {
-	struct error *error = source->reader->error;
+	struct error *error = source->sources->error;
 	uint64_t bit = options_bit(option);
 
 	if (option->command_only) {
@@ -93,8 +96,8 @@ static int check_option(struct source *source, const struct option *option)
 	return 0;
 }
 
-/* As options_set; flags are "yes" or "no", and so is an option whose value may
- * be left out. */
+/* As options_set. The value of a flag is "yes" or "no"; an option whose value may
+ * be left out takes these, too. */
 static const char *set_value(struct settings *settings,
 			     const struct option *option, char *value)
 {
@@ -113,55 +116,54 @@ static const char *set_value(struct settings *settings,
 
 static bool is_password(const struct option *option)
 {
-	return strcmp(option->name, "password") == 0 ||
-	       strcmp(option->name, "password-file") == 0;
+	return options_secret(option) != SECRETS;
 }
 
-/* Where the line goes: to the settings, or (NULL) aside. */
+/* Where the line goes: to the settings, or aside (NULL). */
 static struct settings *target_of(const struct source *source,
 				  const struct option *option)
 {
-	const struct reader *reader = source->reader;
-	uint64_t said = source->before & ~reader->denied;
+	const struct sources *sources = source->sources;
+	uint64_t said = source->before & ~sources->denied;
 
 	if (!source->counts || (source->before & options_bit(option)) ||
-	    (said & options_opposites(option)))
+	    options_find_opposite(option, said) != NULL)
 		return NULL;
-	if (is_password(option)) /* take_password */
+	if (is_password(option)) /* take_passwords */
 		return NULL;
-	/* of those without a command all take it */
-	if (option->commands != 0 && !(option->commands & reader->command->id))
+	/* an option that names no command is for all of them, and doctor says where each
+	 * one is from */
+	if (option->commands != 0 && sources->command->id != COMMAND_DOCTOR &&
+	    !(option->commands & sources->command->id))
 		return NULL;
-	return reader->settings;
+	return sources->settings;
 }
 
 /* How many passwords there are. */
 static size_t secrets(const struct settings *settings)
 {
-	size_t count = settings->password != NULL;
+	size_t count = 0;
 
+	for (size_t kind = 0; kind < SECRETS; kind++)
+		count += settings->secrets[kind].text != NULL;
 	for (size_t i = 0; i < settings->server_count; i++)
-		count += settings->servers[i].password != NULL;
+		count += settings->servers[i].password != NULL ||
+			 settings->servers[i].seed_password != NULL;
 	return count;
 }
 
-/* What this source has said before excludes the option. */
-static int refuse_opposite(const struct source *source,
-			   const struct option *option, const char *name)
+static int refuse_opposite(const struct source *source, const char *name,
+			   const struct option *opposite)
 {
-	struct error *error = source->reader->error;
-	uint64_t opposites = source->yes & options_opposites(option);
-	char other[VARIABLE_NAME];
+	struct error *error = source->sources->error;
+	char variable[VARIABLE_NAME];
 
-	if (source->file != NULL) {
-		error_set(error, EXIT_CONFIG,
-			  "'%s' cannot go with what stands above it", name);
-		return -1;
-	}
-	for (size_t i = 0; i < option_count; i++)
-		if (opposites & options_bit(&options[i]))
-			options_variable(&options[i], other);
-	error_set(error, EXIT_CONFIG, "%s cannot go with %s", name, other);
+	if (source->file != NULL)
+		error_set(error, EXIT_CONFIG, "'%s' cannot be used with '%s'",
+			  name, opposite->name);
+	else
+		error_set(error, EXIT_CONFIG, "%s cannot be used with %s", name,
+			  options_variable(opposite, variable));
 	return -1;
 }
 
@@ -169,21 +171,23 @@ static int refuse_opposite(const struct source *source,
 static int read_value(struct source *source, const struct option *option,
 		      const char *name, char *value)
 {
-	struct reader *reader = source->reader;
+	struct sources *sources = source->sources;
 	struct settings *target = target_of(source, option);
 	bool no = option->takes != TAKES_VALUE && strcmp(value, "no") == 0;
+	const struct option *opposite;
 	char shown[URL_QUOTED];
 	const char *wanted;
 	size_t known;
 
-	if (!no && (source->yes & options_opposites(option)))
-		return refuse_opposite(source, option, name);
+	opposite = no ? NULL : options_find_opposite(option, source->yes);
+	if (opposite != NULL)
+		return refuse_opposite(source, name, opposite);
 	if (!no)
 		source->yes |= options_bit(option);
 	if (target == NULL)
 		target = &source->aside;
 	else if (no)
-		reader->denied |= options_bit(option);
+		sources->denied |= options_bit(option);
 	target->here = source->here_is;
 	known = secrets(target);
 	wanted = set_value(target, option, value);
@@ -191,29 +195,29 @@ static int read_value(struct source *source, const struct option *option,
 	if (wanted == NULL)
 		return 0;
 	if (*wanted == '\0')
-		*reader->error = target->error;
+		*sources->error = target->error;
 	else
-		error_set(reader->error, EXIT_CONFIG, "%s '%s' is not %s", name,
-			  url_quote_any(value, shown), wanted);
+		error_set(sources->error, EXIT_CONFIG, "%s '%s' is not %s",
+			  name, url_quote_any(value, shown), wanted);
 	return -1;
 }
 
 static int read_line(struct source *source, const struct conffile_line *line)
 {
-	struct reader *reader = source->reader;
-	const struct option *option = find_option(reader, line->name);
+	struct sources *sources = source->sources;
+	const struct option *option = find_option(sources, line->name);
 	int result;
 
 	source->here_is.line = line->number;
 
 	if (option == NULL)
-		result = refuse_name(reader, line->name);
+		result = refuse_name(sources, line->name);
 	else if ((result = check_option(source, option)) == 0)
 		result = read_value(source, option, option->name, line->value);
 	if (result == 0)
 		return 0;
-	reader->error->code = EXIT_CONFIG;
-	conffile_blame(source->file, line->number, reader->error);
+	sources->error->code = EXIT_CONFIG;
+	conffile_blame(source->file, line->number, sources->error);
 	return -1;
 }
 
@@ -229,74 +233,98 @@ static const char *name_section(const struct source *source, size_t section)
 	buffer_print(&name, "%s", source->file->path);
 	if (header != NULL)
 		buffer_print(&name, " [%s]", header);
-	kept = config_keep(source->reader->settings, name.data);
+	kept = settings_keep(source->sources->settings, name.data);
 	buffer_release(&name);
 	return kept;
 }
 
-/* A section that counts: its password is for its servers (logins.h). */
-static int take_password(struct source *source, size_t section)
+/* The row of the table by which the source sets this password. */
+static const struct option *find_password(const struct source *source,
+					  enum secret_kind kind)
 {
-	struct reader *reader = source->reader;
-	struct settings *settings = reader->settings, *aside = &source->aside;
-	const struct option *server = find_option(reader, "server");
-	const struct option *password;
-	uint64_t added = settings->given & ~source->before;
-	bool named = (added & options_bit(server)) != 0;
-	char text[sizeof(reader->error->text)];
+	const struct option *found = NULL;
 
-	if (named)
-		settings->named = name_section(source, section);
-	if (aside->password == NULL && aside->password_file == NULL)
+	for (size_t i = 0; i < option_count; i++)
+		if (options_secret(&options[i]) == kind &&
+		    (source->here & options_bit(&options[i])))
+			found = &options[i];
+	return found;
+}
+
+static int take_password(struct source *source, enum secret_kind kind)
+{
+	struct settings *settings = source->sources->settings;
+	struct secret *secret = &settings->secrets[kind];
+	struct secret *aside = &source->aside.secrets[kind];
+	struct error *error = source->sources->error;
+	const struct option *option = find_password(source, kind);
+
+	if (option == NULL)
 		return 0;
-	if (!named) {
-		logins_spare(settings, name_section(source, section));
+	settings->here = options_origin(&source->aside, option);
+	options_note(settings, option);
+	secret->text = aside->text;
+	aside->text = NULL;
+	if (aside->file == NULL)
 		return 0;
-	}
-	password = options_find_setting(
-		aside->password != NULL ? "password" : "password-file");
-	settings->here = options_origin(aside, password);
-	options_note(settings, password);
-	settings->password = aside->password;
-	aside->password = NULL;
-	if (aside->password_file == NULL)
+	secret->text = logins_read_file(aside->file, error);
+	if (secret->text != NULL)
 		return 0;
-	settings->password =
-		logins_read_file(aside->password_file, reader->error);
-	if (settings->password != NULL)
-		return 0;
-	memcpy(text, reader->error->text, sizeof(text));
-	error_set(reader->error, EXIT_CONFIG, "%s: password-file: %s",
-		  settings->named, text);
+	error_prepend(error,
+		      kind == SECRET_OF_SERVERS
+			      ? "%s: password-file: "
+			      : "%s: sentinel-password-file: ",
+		      settings->named);
 	return -1;
 }
 
-/* counts: it is used, where nothing has said otherwise before. */
-static int read_section(struct reader *reader, size_t which, size_t section,
+/* A section that counts: its passwords are for its servers (logins.h). */
+static int take_passwords(struct source *source, size_t section)
+{
+	struct sources *sources = source->sources;
+	struct settings *settings = sources->settings;
+	const struct option *server = find_option(sources, "server");
+	uint64_t added = settings->given & ~source->before;
+
+	if (added & options_bit(server)) {
+		settings->named = name_section(source, section);
+		return take_password(source, SECRET_OF_SERVERS) < 0 ||
+				       take_password(source,
+						     SECRET_OF_SENTINELS) < 0
+			       ? -1
+			       : 0;
+	}
+	if (find_password(source, SECRET_OF_SERVERS) != NULL)
+		logins_spare(settings, name_section(source, section));
+	return 0;
+}
+
+/* counts: it is used, as far as nothing was said before. */
+static int read_section(struct sources *sources, size_t which, size_t section,
 			bool counts)
 {
 	struct source source = {
-		.reader = reader,
-		.file = &reader->files[which],
+		.sources = sources,
+		.file = &sources->files[which],
 		.counts = counts,
-		.before = reader->settings->given,
+		.before = sources->settings->given,
 		.here_is = {.place = BY_FILE, .file = (unsigned char)which},
 	};
 	int result = 0;
 
-	config_init(&source.aside);
+	settings_init(&source.aside);
 	for (size_t i = 0; i < source.file->count && result == 0; i++)
 		if (source.file->lines[i].section == section)
 			result = read_line(&source, &source.file->lines[i]);
 	if (result == 0 && counts)
-		result = take_password(&source, section);
-	reader->settings->files[which].exposed |=
+		result = take_passwords(&source, section);
+	sources->settings->files[which].exposed |=
 		source.has_secret && source.file->readable;
-	config_release(&source.aside);
+	settings_release(&source.aside);
 	return result;
 }
 
-/* Where the file has the set; 0: it has not. */
+/* Which section has this name; 0: none. */
 static size_t find_set(const struct conffile *file, const char *name)
 {
 	for (size_t i = 1; i < file->section_count; i++)
@@ -305,52 +333,52 @@ static size_t find_set(const struct conffile *file, const char *name)
 	return 0;
 }
 
-static int refuse_set(struct reader *reader)
+static int refuse_set(struct sources *sources)
 {
 	const char *names[CONFIG_FILES * CONFFILE_SECTIONS], *nearest;
-	const char *set = reader->settings->set;
+	const char *set = sources->settings->set;
 	char shown[URL_QUOTED];
 	size_t count = 0;
 
-	for (size_t i = 0; i < reader->file_count; i++)
-		for (size_t n = 1; n < reader->files[i].section_count; n++)
-			names[count++] = reader->files[i].sections[n];
+	for (size_t i = 0; i < sources->file_count; i++)
+		for (size_t n = 1; n < sources->files[i].section_count; n++)
+			names[count++] = sources->files[i].sections[n];
 	nearest = suggest_nearest(set, names, count);
-	error_set(reader->error, EXIT_CONFIG,
+	error_set(sources->error, EXIT_CONFIG,
 		  "--set '%s': no configuration file has this section",
 		  url_quote_any(set, shown));
-	for (size_t i = 0; i < reader->file_count; i++)
-		error_append(reader->error, "%s%s", i == 0 ? ": " : ", ",
-			     reader->files[i].path);
+	for (size_t i = 0; i < sources->file_count; i++)
+		error_append(sources->error, "%s%s", i == 0 ? ": " : ", ",
+			     sources->files[i].path);
 	if (nearest != NULL)
-		error_append(reader->error, ": did you mean %s?", nearest);
+		error_append(sources->error, ": did you mean %s?", nearest);
 	return -1;
 }
 
-/* All sections, of which only that of --set counts. */
-static int read_sets(struct reader *reader)
+/* Reads all sections; only that of --set counts. */
+static int read_sets(struct sources *sources)
 {
-	struct settings *settings = reader->settings;
+	struct settings *settings = sources->settings;
 	bool found = false;
 
-	for (size_t which = 0; which < reader->file_count; which++) {
-		const struct conffile *file = &reader->files[which];
+	for (size_t which = 0; which < sources->file_count; which++) {
+		const struct conffile *file = &sources->files[which];
 		size_t set = settings->set != NULL
 				     ? find_set(file, settings->set)
 				     : 0;
 
 		found |= set > 0;
 		for (size_t i = 1; i < file->section_count; i++)
-			if (read_section(reader, which, i, i == set) < 0)
+			if (read_section(sources, which, i, i == set) < 0)
 				return -1;
 	}
 	if (settings->set == NULL)
 		return 0;
 	if (!found)
-		return refuse_set(reader);
+		return refuse_set(sources);
 	if (settings->server_count > 0)
 		return 0;
-	error_set(reader->error, EXIT_CONFIG, "--set '%s': [%s] has no server",
+	error_set(sources->error, EXIT_CONFIG, "--set '%s': [%s] has no server",
 		  settings->set, settings->set);
 	return -1;
 }
@@ -377,41 +405,41 @@ static int read_variable(struct source *source, char *entry)
 	return read_value(source, option, name, entry + length + 1);
 }
 
-static int read_variables(struct reader *reader)
+static int read_variables(struct sources *sources)
 {
 	struct source source = {
-		.reader = reader,
+		.sources = sources,
 		.counts = true,
-		.before = reader->settings->given,
+		.before = sources->settings->given,
 		.here_is = {.place = BY_ENVIRONMENT},
 	};
 	int result = 0;
 
-	config_init(&source.aside);
+	settings_init(&source.aside);
 	for (char **entry = environ; *entry != NULL && result == 0; entry++)
 		if (strncmp(*entry, "REDLOCK_", strlen("REDLOCK_")) == 0)
 			result = read_variable(&source, *entry);
-	config_release(&source.aside);
+	settings_release(&source.aside);
 	return result;
 }
 
-/* What the environment says counts as given, too. */
-static int read_environment(struct reader *reader)
+/* What the environment says counts as given from here on. */
+static int read_environment(struct sources *sources)
 {
-	struct settings *settings = reader->settings;
+	struct settings *settings = sources->settings;
 
-	return read_variables(reader) < 0 ||
+	return read_variables(sources) < 0 ||
 			       environment_read_servers(settings,
-							reader->error) < 0 ||
-			       environment_read_password(settings,
-							 reader->error) < 0
+							sources->error) < 0 ||
+			       environment_read_passwords(settings,
+							  sources->error) < 0
 		       ? -1
 		       : 0;
 }
 
 /* --- the files ---------------------------------------------------------- */
 
-/* A directory of the user's own; NULL where there is none. */
+/* The user's home directory, or NULL. */
 static const char *find_home(void)
 {
 	const char *home = getenv("HOME");
@@ -437,44 +465,44 @@ static const char *find_user_file(struct settings *settings)
 	if (directory == NULL)
 		return NULL;
 	buffer_print(&path, "%s%s/redlock.conf", directory, below);
-	directory = config_keep(settings, path.data);
+	directory = settings_keep(settings, path.data);
 	buffer_release(&path);
 	return directory;
 }
 
-static int read_file(struct reader *reader, const char *path, bool may_lack)
+static int read_file(struct sources *sources, const char *path, bool may_lack)
 {
-	struct conffile *file = &reader->files[reader->file_count];
+	struct conffile *file = &sources->files[sources->file_count];
 	int result;
 
 	if (path == NULL)
 		return 0;
-	result = conffile_read(file, path, may_lack, reader->error);
+	result = conffile_read(file, path, may_lack, sources->error);
 	if (file->path != NULL)
-		reader->settings->files[reader->file_count++].path = path;
+		sources->settings->files[sources->file_count++].path = path;
 	return result;
 }
 
-static int read_files(struct reader *reader)
+static int read_files(struct sources *sources)
 {
-	const char *path = reader->settings->config;
+	const char *path = sources->settings->config;
 
 	if (path != NULL)
-		return read_file(reader, path, false);
-	path = find_user_file(reader->settings);
-	return read_file(reader, path, true) < 0 ||
-			       read_file(reader, SYSTEM_FILE, true) < 0
+		return read_file(sources, path, false);
+	path = find_user_file(sources->settings);
+	return read_file(sources, path, true) < 0 ||
+			       read_file(sources, SYSTEM_FILE, true) < 0
 		       ? -1
 		       : 0;
 }
 
-static int read_all(struct reader *reader)
+static int read_all(struct sources *sources)
 {
-	if (read_files(reader) < 0 || read_sets(reader) < 0 ||
-	    read_environment(reader) < 0)
+	if (read_files(sources) < 0 || read_sets(sources) < 0 ||
+	    read_environment(sources) < 0)
 		return -1;
-	for (size_t which = 0; which < reader->file_count; which++)
-		if (read_section(reader, which, 0, true) < 0)
+	for (size_t which = 0; which < sources->file_count; which++)
+		if (read_section(sources, which, 0, true) < 0)
 			return -1;
 	return 0;
 }
@@ -482,18 +510,27 @@ static int read_all(struct reader *reader)
 int sources_read(struct settings *settings, const struct command *command,
 		 struct error *error)
 {
-	struct reader reader = {
+	struct sources sources = {
 		.settings = settings, .command = command, .error = error};
 	int result;
 
 	settings->named = settings->server_count > 0 ? "-S" : NULL;
-	if (settings->set != NULL && settings->server_count > 0) {
-		error_set(error, EXIT_USAGE,
-			  "-S and --set cannot be used together");
-		return -1;
-	}
-	result = read_all(&reader);
+	result = read_all(&sources);
 	for (size_t which = 0; which < CONFIG_FILES; which++)
-		conffile_release(&reader.files[which]);
+		conffile_release(&sources.files[which]);
 	return result;
+}
+
+void sources_list_sets(struct settings *settings, struct buffer *names)
+{
+	struct error error;
+	struct sources sources = {.settings = settings, .error = &error};
+
+	read_files(&sources);
+	for (size_t i = 0; i < sources.file_count; i++)
+		for (size_t n = 1; n < sources.files[i].section_count; n++)
+			buffer_print(names, "%s\n",
+				     sources.files[i].sections[n]);
+	for (size_t i = 0; i < CONFIG_FILES; i++)
+		conffile_release(&sources.files[i]);
 }

@@ -1,38 +1,42 @@
 /*
- * Where settings come from besides the command line. What was said first stays:
+ * Reads the settings that are not on the command line. The first place that says
+ * something wins:
  *
  *	1. the command line (arguments.h)
  *	2. section [NAME] of --set NAME, of the user's file, then the system's
  *	3. the environment: REDLOCK_TTL is what ttl is in a file (environment.h)
- *	4. what stands before the sections in the user's file
- *	5. the same of the system's
+ *	4. the lines before the first section of the user's file
+ *	5. the same lines of the system's file
  *
- * This order does not apply to passwords: each stays with the servers that are
+ * This order does not apply to passwords: each belongs to the servers that are
  * named beside it (logins.h).
  *
- * The user's file is $XDG_CONFIG_HOME/redlock.conf, where that is not set
- * ~/.config/redlock.conf; a program that runs with more rights than its user
- * has none. The system's is /etc/redlock.conf. With --config FILE there is that
- * one only.
+ * The user's file is $XDG_CONFIG_HOME/redlock.conf, or ~/.config/redlock.conf if
+ * that variable is not set. A set-user-ID program has no user's file. The
+ * system's file is /etc/redlock.conf. With --config FILE no other file is read.
  *
  * A line of a file, and a variable, is read by the option's row of options.h,
- * like an option of the command line; so nothing is understood in two ways, and
- * settings->origins tells where each is from. Every line is read,
- * whether it counts or not: another command's option, another section, and what
- * was said before go to settings of their own, which nobody uses. So a file is
- * right or wrong as a whole, and every command says so. An option that excludes
- * what was said before is overruled like that one itself: with -n the `wait` of
- * a file is not used.
+ * like an option of the command line. So nothing is understood in two ways, and
+ * settings->origins knows where each option is from. Every line is read, even if
+ * it has no effect: an option of another command, a line of another section, and
+ * an option that was set before go to settings of their own, which are thrown
+ * away. So a file is right or wrong as a whole, for every command. An option that
+ * excludes one that was set before has no effect either: with -n the `wait` of a
+ * file is not used.
  */
-#ifndef SOURCES_H
-#define SOURCES_H
+#ifndef SETTINGS_SOURCES_H
+#define SETTINGS_SOURCES_H
 
 #include "settings/command.h"
-#include "settings/config.h"
+#include "settings/settings.h"
+#include "base/buffer.h"
 
-/* After the command line. 0, or -1 with *error: EXIT_CONFIG but for what is
- * wrong on the command line. */
+/* To be called after arguments_parse. Returns 0, or -1 with *error. */
 int sources_read(struct settings *settings, const struct command *command,
 		 struct error *error);
+
+/* Appends the names of all sections, a line each, of the files that there are, or of
+ * settings->config. What is wrong in a file is passed over, with what follows it. */
+void sources_list_sets(struct settings *settings, struct buffer *names);
 
 #endif

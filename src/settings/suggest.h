@@ -1,13 +1,32 @@
 /*
- * "did you mean": the nearest of the words that would have been right.
+ * "did you mean": what a word that is wrong was to be. It is said in an error,
+ * and never taken for what it may mean.
  */
-#ifndef SUGGEST_H
-#define SUGGEST_H
+#ifndef SETTINGS_SUGGEST_H
+#define SETTINGS_SUGGEST_H
 
 #include <stddef.h>
 
-/* NULL where none of the count names is near enough. */
+/* The nearest of count names; NULL if none is near enough. */
 const char *suggest_nearest(const char *text, const char *const *names,
 			    size_t count);
+
+/* What users of other programs (flock, timeout, consul lock, etcdctl,
+ * redis-cli, redis-py ...) call one of our options. */
+struct synonym {
+	char word[18];
+	char option[19];    /* of options.h; "": the text is all */
+	unsigned char text; /* for suggest_text */
+};
+
+/* NULL if no program is known to call an option so. Case counts for one letter
+ * only. */
+const struct synonym *suggest_option(const char *word);
+
+/* How it is written here; NULL: as --option. */
+const char *suggest_text(const struct synonym *synonym);
+
+/* What a word that is no command may mean: "run, or acquire" and such, or NULL. */
+const char *suggest_command(const char *word);
 
 #endif

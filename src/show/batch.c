@@ -1,87 +1,101 @@
 #include "show/batch.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/ballot.h"
+#include "base/number.h"
+#include "lock/alias.h"
 
-void look_init(struct look *look, struct quorum *quorum)
+void batch_init(struct batch *batch, struct quorum *quorum)
 {
-	*look = (struct look){0};
-	lock_init(&look->lock, quorum, "", 0, 0);
+	*batch = (struct batch){0};
+	ballot_init(&batch->ballot, quorum, 0, 0);
 }
 
-void look_clear(struct look *look)
+void batch_clear(struct batch *batch)
 {
-	for (size_t k = 0; k < 2 * look->count; k++)
-		free((char *)look->pairs[k].data);
-	look->count = 0;
+	for (size_t k = 0; k < 2 * batch->count; k++)
+		free((char *)batch->pairs[k].data);
+	batch->count = 0;
 }
 
-void look_release(struct look *look)
+void batch_release(struct batch *batch)
 {
-	look_clear(look);
-	lock_release_memory(&look->lock);
+	batch_clear(batch);
 }
 
-void look_add(struct look *look, struct argument key, struct argument record)
+void batch_add(struct batch *batch, struct argument key, struct argument record)
 {
-	look->pairs[2 * look->count] = key;
-	look->pairs[2 * look->count + 1] = record;
-	look->count++;
+	batch->pairs[2 * batch->count] = key;
+	batch->pairs[2 * batch->count + 1] = record;
+	batch->count++;
 }
 
-/* "type permits holders " in front of what seen_read_holder reads. */
+/* "later protocol": what a newer redlock does with it is not known. */
+static int read_later(struct listed *listed, const char *text)
+{
+	listed->kind = KIND_NONE;
+	listed->holders = 1;
+	listed->first.who.held = listed->first.who.left = -1;
+	return number_read(&text, 1, INT64_MAX,
+			   &listed->first.who.holder.protocol);
+}
+
+/* "type permits holders ", and what seen_read_holder reads. */
 static int read_listed(struct listed *listed, const char *text, size_t length)
 {
-	char type[8] = "";
-	int taken = 0;
+	const char *end = text + length;
+	char type[8];
+	size_t name = strcspn(text, " ");
 
 	*listed = (struct listed){0};
 	if (length == 0)
 		return 0;
-	if (sscanf(text, "%7[a-z] %18" SCNd64 " %18" SCNd64 "%n", /* NOLINT */
-		   type, &listed->permits, &listed->holders, &taken) != 3 ||
-	    text[taken] != ' ' || listed->holders < 1 || listed->permits < -1 ||
-	    listed->permits > PERMITS_LARGEST)
+	if (name >= sizeof(type) || text[name] != ' ')
 		return -1;
-	listed->kind = view_kind(type, listed->permits);
-	taken++;
-	return seen_read_holder(&listed->first, text + taken,
-				length - (size_t)taken);
+	memcpy(type, text, name);
+	type[name] = '\0';
+	text += name + 1;
+	if (strcmp(type, "later") == 0)
+		return read_later(listed, text);
+	if (number_read(&text, -1, PERMITS_LARGEST, &listed->permits) < 0 ||
+	    *text++ != ' ' ||
+	    number_read(&text, 1, INT64_MAX, &listed->holders) < 0 ||
+	    *text++ != ' ')
+		return -1;
+	listed->kind = holders_kind(type, listed->permits);
+	return seen_read_holder(&listed->first, text, (size_t)(end - text));
 }
 
-static bool read_all(struct look *look, size_t i, const struct reply *reply)
+static bool read_all(struct batch *batch, size_t i, const struct reply *reply)
 {
-	if (reply_item_count(reply, 1) != look->count)
+	if (reply_item_count(reply, 1) != batch->count)
 		return false;
-	for (size_t n = 0; n < look->count; n++) {
+	for (size_t n = 0; n < batch->count; n++) {
 		struct value item = reply_item(reply, 1, n);
 
 		if (item.text == NULL ||
-		    read_listed(&look->answer[i][n], item.text, item.length) <
+		    read_listed(&batch->answer[i][n], item.text, item.length) <
 			    0)
 			return false;
 	}
 	return true;
 }
 
-static void on_look(void *context, size_t i, const struct reply *reply)
+static void on_batch(void *context, size_t i, const struct reply *reply)
 {
-	struct look *look = context;
+	struct batch *batch = context;
 	int64_t answer = 0;
 
-	look->answered[i] = false;
-	if (!ballot_read(&look->lock, i, reply, 1, &answer))
+	batch->answered[i] = false;
+	if (!alias_read(&batch->ballot, i, reply, 1, &answer))
 		return;
-	if (!read_all(look, i, reply)) {
-		ballot_reject(&look->lock, i);
+	if (!read_all(batch, i, reply)) {
+		ballot_reject(&batch->ballot, i);
 		return;
 	}
-	look->lock.vote[i] = VOTE_YES;
-	look->answered[i] = true;
+	batch->ballot.vote[i] = VOTE_YES;
+	batch->answered[i] = true;
 }
 
 static bool never(void *context)
@@ -90,37 +104,38 @@ static bool never(void *context)
 	return false;
 }
 
-void look_round(struct look *look)
+void batch_round(struct batch *batch)
 {
-	struct judge judge = {look, on_look, never};
-	struct quorum *quorum = look->lock.quorum;
+	struct reply_handler handler = {batch, on_batch, never};
+	struct quorum *quorum = batch->ballot.quorum;
 
-	ballot_open(&look->lock);
+	ballot_open(&batch->ballot, NULL);
 	for (size_t i = 0; i < quorum->count; i++) {
-		look->answered[i] = false;
-		if (look->lost[i])
-			look->lock.vote[i] = VOTE_FAILED;
+		batch->answered[i] = false;
+		if (batch->lost[i])
+			batch->ballot.vote[i] = VOTE_FAILED;
 		else
-			script_look(&look->lock, i, look->pairs, look->count);
+			script_batch(quorum, i, batch->pairs, batch->count);
 	}
-	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
+	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
+		      &handler);
 	for (size_t i = 0; i < quorum->count; i++)
-		look->lost[i] = look->lock.vote[i] != VOTE_YES;
+		batch->lost[i] = batch->ballot.vote[i] != VOTE_YES;
 }
 
-size_t look_alive(const struct look *look)
+static size_t count_alive(const struct batch *batch)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < look->lock.quorum->count; i++)
-		count += !look->lost[i];
+	for (size_t i = 0; i < batch->ballot.quorum->count; i++)
+		count += !batch->lost[i];
 	return count;
 }
 
-bool look_has_quorum(const struct look *look)
+bool batch_has_quorum(const struct batch *batch)
 {
-	return !look->lock.alias &&
-	       look_alive(look) >= quorum_size(look->lock.quorum);
+	return !batch->ballot.alias &&
+	       count_alive(batch) >= quorum_size(batch->ballot.quorum);
 }
 
 static bool has_one_holder(enum kind kind)
@@ -128,47 +143,49 @@ static bool has_one_holder(enum kind kind)
 	return kind == KIND_EXCLUSIVE || kind == KIND_REENTRANT;
 }
 
-/* Whether server k has the n-th as server i has it, with so many holders. */
-static bool agrees(const struct look *look, size_t n, size_t i, size_t k,
+/* Whether server k has the n-th lock as server i has it, with at least this number
+ * of holders. */
+static bool agrees(const struct batch *batch, size_t n, size_t i, size_t k,
 		   int64_t holders)
 {
-	const struct listed *said = &look->answer[i][n];
-	const struct listed *other = &look->answer[k][n];
+	const struct listed *said = &batch->answer[i][n];
+	const struct listed *other = &batch->answer[k][n];
 
-	return look->answered[k] && other->holders >= holders &&
+	return batch->answered[k] && other->holders >= holders &&
 	       other->kind == said->kind && other->permits == said->permits &&
 	       (!has_one_holder(said->kind) ||
-		strcmp(other->first.mark, said->first.mark) == 0);
+		strcmp(other->first.digest, said->first.digest) == 0);
 }
 
 /* The largest number of holders that a quorum has at least, as server i has
  * them. */
-static int64_t count_holders(const struct look *look, size_t n, size_t i)
+static int64_t count_holders(const struct batch *batch, size_t n, size_t i)
 {
-	const struct quorum *quorum = look->lock.quorum;
+	const struct quorum *quorum = batch->ballot.quorum;
 	int64_t most = 0;
 
 	for (size_t j = 0; j < quorum->count; j++) {
 		int64_t holders =
-			look->answered[j] ? look->answer[j][n].holders : 0;
+			batch->answered[j] ? batch->answer[j][n].holders : 0;
 		size_t count = 0;
 
 		for (size_t k = 0; k < quorum->count && holders > most; k++)
-			count += agrees(look, n, i, k, holders);
-		if (count >= view_quorum(quorum, look->answer[i][n].permits))
+			count += agrees(batch, n, i, k, holders);
+		if (count >=
+		    quorum_size_for(quorum, batch->answer[i][n].permits))
 			most = holders;
 	}
 	return most;
 }
 
-bool look_tell(const struct look *look, size_t n, struct listed *listed)
+bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
 {
-	for (size_t i = 0; i < look->lock.quorum->count; i++) {
-		if (!look->answered[i] || look->answer[i][n].holders == 0)
+	for (size_t i = 0; i < batch->ballot.quorum->count; i++) {
+		if (!batch->answered[i] || batch->answer[i][n].holders == 0)
 			continue;
-		*listed = look->answer[i][n];
-		listed->holders = count_holders(look, n, i);
-		listed->key = look->pairs[2 * n];
+		*listed = batch->answer[i][n];
+		listed->holders = count_holders(batch, n, i);
+		listed->key = batch->pairs[2 * n];
 		if (listed->holders > 0)
 			return true;
 	}

@@ -1,55 +1,57 @@
 /*
- * Looking at many locks at once: who holds each, where a quorum says the same.
+ * Looks at many locks at once: who holds each, if a quorum says the same.
  *
- *	look_init(&look, &quorum);
- *	look_round(&look);			who is there at all
- *	look_add(&look, key, record);		up to LOOK_MOST, then
- *	look_round(&look);			each server is asked once
- *	look_tell(&look, n, &listed);		n from 0 to look.count - 1
- *	look_clear(&look);
+ *	batch_init(&batch, &quorum);
+ *	batch_round(&batch);			which servers answer at all
+ *	batch_add(&batch, key, record);		up to BATCH_MOST, then
+ *	batch_round(&batch);			each server is asked once
+ *	batch_tell(&batch, n, &listed);		n from 0 to batch.count - 1
+ *	batch_clear(&batch);
  *
- * A server that has failed, or was silent for a round's time, is lost: it is
- * not asked again, and has no vote.
+ * A server is lost if it has failed or was silent for the time of a round: it is not
+ * asked again, and has no vote.
  */
-#ifndef LOCK_LOOK_H
-#define LOCK_LOOK_H
+#ifndef SHOW_BATCH_H
+#define SHOW_BATCH_H
 
 #include "lock/script.h"
 #include "show/holders.h"
 
 struct listed {
-	struct argument key; /* the look's */
+	struct argument key; /* the batch's */
+	/* KIND_NONE: a newer redlock uses KEY, and only first's protocol is
+	 * known */
 	enum kind kind;
 	int64_t permits;
-	int64_t holders;   /* that a quorum has */
+	int64_t holders;   /* as many as a quorum has */
 	struct seen first; /* one of them */
 };
 
-struct look {
-	struct lock lock;                     /* for its votes: it has no KEY */
-	struct argument pairs[2 * LOOK_MOST]; /* owned: KEY and its record */
+struct batch {
+	struct ballot ballot;                  /* VOTE_YES: has answered */
+	struct argument pairs[2 * BATCH_MOST]; /* owned: KEY and its record */
 	size_t count;
-	struct listed answer[SERVERS_MAX][LOOK_MOST]; /* holders 0: not held */
+	struct listed answer[SERVERS_MAX][BATCH_MOST]; /* holders 0: not held */
 	bool answered[SERVERS_MAX];
 	bool lost[SERVERS_MAX];
 };
 
-void look_init(struct look *look, struct quorum *quorum);
-void look_release(struct look *look);
+void batch_init(struct batch *batch, struct quorum *quorum);
+void batch_release(struct batch *batch);
 
 /* Takes over both names. */
-void look_add(struct look *look, struct argument key, struct argument record);
+void batch_add(struct batch *batch, struct argument key,
+	       struct argument record);
 
 /* One round. */
-void look_round(struct look *look);
+void batch_round(struct batch *batch);
 
-/* The n-th that was added, where a quorum has it. */
-bool look_tell(const struct look *look, size_t n, struct listed *listed);
+/* Whether a quorum has the n-th that was added; *listed is filled then. */
+bool batch_tell(const struct batch *batch, size_t n, struct listed *listed);
 
-void look_clear(struct look *look);
+void batch_clear(struct batch *batch);
 
-/* The number of servers that are not lost, and whether those are enough. */
-size_t look_alive(const struct look *look);
-bool look_has_quorum(const struct look *look);
+/* Whether the servers that are not lost are enough. */
+bool batch_has_quorum(const struct batch *batch);
 
 #endif

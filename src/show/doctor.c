@@ -7,38 +7,25 @@
 
 #include "lock/alias.h"
 #include "lock/attempt.h"
-#include "server/refusal.h"
-#include "base/duration.h"
-#include "base/alloc.h"
+#include "lock/explain.h"
 #include "base/log.h"
+#include "lock/rights.h"
 #include "lock/script.h"
 #include "show/sentinel.h"
 
 #define ROUNDS_MOST 10 /* that the lock has to live for */
-#define RIGHTS_LONGEST 200
 
-/* What is asked, in this order. */
-enum stage {
-	STAGE_INFO,
-	STAGE_CONFIG,
-	STAGE_TIME,
-	STAGE_TIME_AGAIN,
-	STAGE_TIME_AT_LAST,
-	STAGE_RIGHTS,
-	STAGE_ACQUIRE,
-	STAGE_EXTEND,
-	STAGE_INSPECT,
-	STAGE_LOOK,
-	STAGE_SCAN,
-	STAGE_QUEUE,
-	STAGE_RELEASE,
-	STAGE_HAND_OVER,
-	STAGES,
-};
-
-static const char stage_names[STAGES][10] = {
-	"INFO",   "CONFIG",  "TIME", "TIME", "TIME",  "rights",  "acquire",
-	"extend", "inspect", "look", "scan", "queue", "release", "hand over",
+/* A question that all servers are asked. */
+struct stage {
+	const char *name; /* for -v */
+	void (*ask)(struct doctor *doctor, size_t i);
+	/* what answers it, if nothing failed */
+	void (*hear)(struct doctor *doctor, size_t i,
+		     const struct reply *reply);
+	/* which failures do not matter */
+	enum { NONE, REFUSALS, ALL } harmless;
+	/* NULL, or what is done before */
+	void (*prepare)(struct doctor *doctor);
 };
 
 void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
@@ -53,22 +40,22 @@ void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
 	doctor->ttl = ttl;
 	lock_init(&doctor->lock, quorum, name.data,
 		  ROUNDS_MOST * quorum->timeout, quarantine);
-	doctor->lock.afterlife = 0;
-	doctor->hearing = (struct hearing){&doctor->lock, &doctor->busy};
+	doctor->lock.wish.afterlife = 0;
 	attempt_begin(&doctor->lock);
-	buffer_print(&doctor->lock.description, "command=redlock doctor\n");
+	buffer_print(&doctor->lock.wish.description,
+		     "command=redlock doctor\n");
 	doctor->waiter = doctor->lock;
 	attempt_begin(&doctor->waiter);
 	for (size_t i = 0; i < quorum->count; i++) {
-		checkup_init(&doctor->at[i]);
-		server_aim(&quorum->servers[i], doctor->lock.key);
+		server_facts_init(&doctor->at[i]);
+		server_aim(&quorum->servers[i], doctor->lock.names.key);
 	}
 }
 
 void doctor_release(struct doctor *doctor)
 {
-	for (size_t i = 0; i < doctor->lock.quorum->count; i++)
-		checkup_release(&doctor->at[i]);
+	for (size_t i = 0; i < doctor->lock.ballot.quorum->count; i++)
+		server_facts_release(&doctor->at[i]);
 	buffer_release(&doctor->warnings);
 	lock_release_memory(&doctor->lock);
 	free(doctor->key);
@@ -76,198 +63,250 @@ void doctor_release(struct doctor *doctor)
 
 size_t doctor_count(const struct doctor *doctor)
 {
-	return ballot_count(&doctor->lock, VOTE_YES);
+	return ballot_count(&doctor->lock.ballot, VOTE_YES);
 }
 
 static bool is_in(const struct doctor *doctor, size_t i)
 {
-	return doctor->lock.vote[i] != VOTE_FAILED;
+	return doctor->lock.ballot.vote[i] != VOTE_FAILED;
 }
 
-/* It would grant no lock, and that will not pass. */
+/* It would grant no lock, and trying again will not help. */
 static void refuse(struct doctor *doctor, size_t i, enum cause cause,
 		   const char *text, const char *more)
 {
-	struct server *server = &doctor->lock.quorum->servers[i];
+	struct server *server = &doctor->lock.ballot.quorum->servers[i];
 
-	ballot_reject(&doctor->lock, i);
-	blame(server, cause, "%s%s", text, more);
+	ballot_reject(&doctor->lock.ballot, i);
+	conn_blame(&server->conn, cause, "%s%s", text, more);
 }
 
-/* --- what we may do there ------------------------------------------------- */
+/* --- what it says of itself ----------------------------------------------- */
 
-static const char *join(char text[RIGHTS_LONGEST], const struct reply *reply,
-			size_t list)
+static void ask_info(struct doctor *doctor, size_t i)
 {
-	size_t length = 0;
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY,
+		   &(struct argument){"INFO", 4}, 1);
+}
 
-	text[0] = '\0';
-	for (size_t n = 0; n < reply_item_count(reply, list); n++) {
-		struct value item = reply_item(reply, list, n);
+static void hear_info(struct doctor *doctor, size_t i,
+		      const struct reply *reply)
+{
+	const struct url *url = &doctor->lock.ballot.quorum->servers[i].url;
+	const char *wrong = NULL;
 
-		if (item.text != NULL && length < RIGHTS_LONGEST)
-			length += (size_t)snprintf(text + length,
-						   RIGHTS_LONGEST - length,
-						   " %s", item.text);
-	}
-	return text;
+	if (reply->count == 1 && reply->value[0].text != NULL)
+		wrong = server_facts_read_info(&doctor->at[i],
+					       reply->value[0].text,
+					       url->kind == URL_CLUSTER);
+	if (wrong != NULL)
+		refuse(doctor, i, CAUSE_UNFIT, wrong, "");
+}
+
+static void ask_config(struct doctor *doctor, size_t i)
+{
+	static const struct argument words[] = {
+		{"CONFIG", 6}, {"GET", 3}, {"[as][ap]*", 9}};
+
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY, words, 3);
+}
+
+static void hear_config(struct doctor *doctor, size_t i,
+			const struct reply *reply)
+{
+	server_facts_read_config(&doctor->at[i], reply);
+}
+
+static void ask_user(struct doctor *doctor, size_t i)
+{
+	static const struct argument words[] = {
+		{"ACL", 3}, {"GETUSER", 7}, {"default", 7}};
+
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY, words, 3);
+}
+
+static void hear_user(struct doctor *doctor, size_t i,
+		      const struct reply *reply)
+{
+	server_facts_read_user(&doctor->at[i], reply);
+}
+
+static void ask_time(struct doctor *doctor, size_t i)
+{
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY,
+		   &(struct argument){"TIME", 4}, 1);
+}
+
+static void hear_time(struct doctor *doctor, size_t i,
+		      const struct reply *reply)
+{
+	server_facts_read_time(&doctor->at[i], reply, doctor->asked,
+			       clock_ms() -
+				       doctor->lock.ballot.quorum->asked_at);
+}
+
+/* --- what must be known before it is tried -------------------------------- */
+
+static void ask_shard(struct doctor *doctor, size_t i)
+{
+	struct quorum *quorum = doctor->lock.ballot.quorum;
+
+	if (quorum->servers[i].url.kind == URL_CLUSTER)
+		script_shard(quorum, i);
+}
+
+/* Nobody must publish there, and so must we not. */
+static void hear_shard(struct doctor *doctor, size_t i,
+		       const struct reply *reply)
+{
+	if (reply->count >= 2 && reply->value[1].text == NULL &&
+	    reply->value[1].number == 1)
+		refuse(doctor, i, CAUSE_UNFIT,
+		       "its cluster was upgraded, and it aborts when a lock is "
+		       "handed over: run CLUSTER SAVECONFIG there, and restart "
+		       "it",
+		       "");
+}
+
+/* --- what our user may do there ------------------------------------------- */
+
+static void ask_rights(struct doctor *doctor, size_t i)
+{
+	script_rights(doctor->lock.ballot.quorum, i, &doctor->lock.names, "",
+		      true);
+}
+
+static bool says(const struct reply *reply, int64_t number)
+{
+	return reply->count > 0 && reply->value[0].text == NULL &&
+	       reply->value[0].number == number;
 }
 
 static void hear_rights(struct doctor *doctor, size_t i,
 			const struct reply *reply)
 {
-	char text[RIGHTS_LONGEST];
+	char text[RIGHTS_TEXT];
 
-	if (*join(text, reply, 1) != '\0')
+	if (!says(reply, 1))
+		ballot_reject(&doctor->lock.ballot, i);
+	else if (*rights_read(text, reply, 1) != '\0')
 		refuse(doctor, i, CAUSE_LACK, "its user lacks", text);
-	else if (*join(text, reply, 2) != '\0')
-		checkup_warn(
+	else if (*rights_read(text, reply, 2) != '\0')
+		warning_add(
 			&doctor->at[i].warnings, WARNING_RIGHTS,
 			"its user lacks", text,
-			", which waiters, status or list miss: see its ACL");
+			", which waiters, status or list need: see its ACL");
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- the life of a lock ---------------------------------------------------- */
 
-static void ask(struct doctor *doctor, size_t i)
+static void ask_acquire(struct doctor *doctor, size_t i)
+{
+	script_acquire(&doctor->lock, i);
+}
+
+static void hear_acquire(struct doctor *doctor, size_t i,
+			 const struct reply *reply)
+{
+	struct busy busy;
+
+	attempt_read(&doctor->lock, i, reply, &busy);
+	if (doctor->lock.ballot.vote[i] == VOTE_HELD)
+		ballot_reject(&doctor->lock.ballot, i);
+}
+
+static void hear_done(struct doctor *doctor, size_t i,
+		      const struct reply *reply)
+{
+	if (!says(reply, 1))
+		ballot_reject(&doctor->lock.ballot, i);
+}
+
+static void ask_extend(struct doctor *doctor, size_t i)
+{
+	script_extend(&doctor->lock, i);
+}
+
+static void ask_inspect(struct doctor *doctor, size_t i)
+{
+	script_inspect(doctor->lock.ballot.quorum, i, &doctor->lock.names,
+		       doctor->lock.grant.token, 0, 0);
+}
+
+static void ask_batch(struct doctor *doctor, size_t i)
 {
 	struct lock *lock = &doctor->lock;
-	const char *name = stage_names[doctor->stage];
 
-	switch (doctor->stage) {
-	case STAGE_CONFIG:
-		quorum_ask(lock->quorum, i, false,
-			   (struct argument[]){
-				   {"CONFIG", 6}, {"GET", 3}, {"[as][ap]*", 9}},
-			   3);
-		break;
-	case STAGE_RIGHTS:
-		script_rights(&doctor->waiter, i);
-		break;
-	case STAGE_ACQUIRE:
-		script_acquire(lock, i);
-		break;
-	case STAGE_EXTEND:
-		script_extend(lock, i);
-		break;
-	case STAGE_INSPECT:
-		script_inspect(lock, i, 0, 0);
-		break;
-	case STAGE_LOOK:
-		script_look(lock, i,
-			    (struct argument[]){lock->key, lock->record}, 1);
-		break;
-	case STAGE_SCAN:
-		script_scan(lock, i, "0", lock->record.data);
-		break;
-	case STAGE_QUEUE:
-		script_queue(&doctor->waiter, i, 1, 0);
-		break;
-	case STAGE_RELEASE:
-		script_release(lock, i, 0);
-		break;
-	case STAGE_HAND_OVER:
-		script_release(&doctor->waiter, i, 0);
-		break;
-	default: /* INFO and TIME */
-		quorum_ask(lock->quorum, i, false,
-			   &(struct argument){name, strlen(name)}, 1);
-	}
+	script_batch(lock->ballot.quorum, i,
+		     (struct argument[]){lock->names.key, lock->names.record},
+		     1);
 }
 
-/* --- hearing -------------------------------------------------------------- */
-
-static void hear_script(struct doctor *doctor, size_t i,
-			const struct reply *reply)
+static void ask_scan(struct doctor *doctor, size_t i)
 {
-	const struct value *said = reply->value;
-	bool is_number = reply->count > 0 && said->text == NULL;
-	int64_t place, expected = doctor->stage == STAGE_QUEUE ? 0 : 1;
-
-	if (doctor->stage == STAGE_ACQUIRE) {
-		attempt_read(&doctor->hearing, i, reply, &place);
-		if (doctor->lock.vote[i] == VOTE_HELD)
-			ballot_reject(&doctor->lock, i);
-	} else if (is_number && said->number == expected) {
-		if (doctor->stage == STAGE_RIGHTS)
-			hear_rights(doctor, i, reply);
-	} else if (is_number && said->number == 1) {
-		refuse(doctor, i, CAUSE_UNFIT, "it grants a lock that is held",
-		       "");
-	} else if (is_number && said->number == -1 &&
-		   doctor->stage == STAGE_HAND_OVER) {
-		if (mailbox_is_open(&doctor->mailbox, i))
-			checkup_warn(
-				&doctor->at[i].warnings, WARNING_SUBSCRIPTION,
-				"a waiter was not told of its turn", "", "");
-	} else {
-		ballot_reject(&doctor->lock, i);
-	}
+	script_scan(doctor->lock.ballot.quorum, i, "0",
+		    doctor->lock.names.record.data);
 }
 
-/* What it says of itself is good to know, and no more. */
-static void hear_facts(struct doctor *doctor, size_t i,
+static void ask_queue(struct doctor *doctor, size_t i)
+{
+	script_queue(&doctor->waiter, i, 1, 0, false);
+}
+
+static void hear_queue(struct doctor *doctor, size_t i,
 		       const struct reply *reply)
 {
-	struct checkup *at = &doctor->at[i];
-	const struct server *server = &doctor->lock.quorum->servers[i];
-	const char *wrong = NULL;
-
-	if (doctor->stage == STAGE_CONFIG)
-		checkup_read_config(at, reply);
-	else if (doctor->stage != STAGE_INFO)
-		checkup_read_time(at, reply, doctor->asked,
-				  clock_ms() - doctor->lock.quorum->asked_at);
-	else if (reply->count == 1 && reply->value[0].text != NULL)
-		wrong = checkup_read_info(at, reply->value[0].text,
-					  server->url.kind == URL_CLUSTER);
-	if (wrong != NULL)
-		refuse(doctor, i, CAUSE_UNFIT, wrong, "");
+	if (says(reply, 1))
+		refuse(doctor, i, CAUSE_UNFIT, "it grants a lock that is held",
+		       "");
+	else if (!says(reply, 0))
+		ballot_reject(&doctor->lock.ballot, i);
 }
+
+static void ask_release(struct doctor *doctor, size_t i)
+{
+	script_release(&doctor->lock, i, 0);
+}
+
+static void ask_hand_over(struct doctor *doctor, size_t i)
+{
+	script_release(&doctor->waiter, i, 0);
+}
+
+static void hear_hand_over(struct doctor *doctor, size_t i,
+			   const struct reply *reply)
+{
+	if (!says(reply, -1))
+		hear_done(doctor, i, reply);
+	else if (mailbox_is_open(&doctor->mailbox, i))
+		warning_add(&doctor->at[i].warnings, WARNING_SUBSCRIPTION,
+			    "a waiter was not told that it was its turn", "",
+			    "");
+}
+
+/* --- asking and hearing ---------------------------------------------------- */
 
 static void hear(void *context, size_t i, const struct reply *reply)
 {
 	struct doctor *doctor = context;
-	const struct server *server = &doctor->lock.quorum->servers[i];
-	bool facts = doctor->stage < STAGE_RIGHTS;
-	bool optional = facts || (doctor->stage == STAGE_SCAN &&
-				  cause_code(server->cause) == EXIT_REFUSED);
+	const struct stage *stage = doctor->stage;
+	const struct server *server = &doctor->lock.ballot.quorum->servers[i];
+	bool harmless =
+		stage->harmless == ALL ||
+		(stage->harmless == REFUSALS &&
+		 cause_code(server->conn.refusal.cause) == EXIT_REFUSED);
 
 	if (reply == NULL || server_is_barred(server) ||
-	    (reply->failure != NULL && !optional))
-		doctor->lock.vote[i] = VOTE_FAILED;
-	else if (reply->failure == NULL && facts)
-		hear_facts(doctor, i, reply);
+	    (reply->failure != NULL && !harmless))
+		doctor->lock.ballot.vote[i] = VOTE_FAILED;
 	else if (reply->failure == NULL)
-		hear_script(doctor, i, reply);
+		stage->hear(doctor, i, reply);
 }
 
 static bool never(void *context)
 {
 	(void)context;
 	return false;
-}
-
-/* All are asked, and waited for. What has failed is not asked again, so that
- * it stays known why. */
-static void go_through(struct doctor *doctor)
-{
-	struct judge judge = {doctor, hear, never};
-	struct quorum *quorum = doctor->lock.quorum;
-
-	log_step("%s", stage_names[doctor->stage]);
-	quorum_round(quorum);
-	doctor->asked = clock_wall_ms();
-	for (size_t i = 0; i < quorum->count; i++)
-		if (is_in(doctor, i))
-			ask(doctor, i);
-	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
-	for (size_t i = 0; i < quorum->count; i++) {
-		if (quorum_is_waiting(quorum, i))
-			doctor->lock.vote[i] = VOTE_FAILED;
-		if (!is_in(doctor, i) || alias_is_one(&doctor->lock, i))
-			quorum_abandon(quorum, i);
-	}
 }
 
 /* --- listening, as waiters do --------------------------------------------- */
@@ -290,58 +329,103 @@ static bool is_heard(void *context)
 {
 	const struct doctor *doctor = context;
 
-	for (size_t i = 0; i < doctor->lock.quorum->count; i++)
+	for (size_t i = 0; i < doctor->lock.ballot.quorum->count; i++)
 		if (is_in(doctor, i) && !mailbox_is_open(&doctor->mailbox, i) &&
 		    mailbox_failure(&doctor->mailbox, i) == NULL)
 			return false;
 	return true;
 }
 
-/* Returns the channel's name. */
-static struct argument subscribe(struct doctor *doctor)
+static void subscribe(struct doctor *doctor)
 {
-	struct judge judge = {doctor, hear, is_heard};
-	struct quorum *quorum = doctor->lock.quorum;
-	struct buffer channel = {0};
-	struct argument name;
+	struct reply_handler handler = {doctor, hear, is_heard};
+	struct quorum *quorum = doctor->lock.ballot.quorum;
+	struct buffer *channel = &doctor->channel;
 
 	doctor->listener =
 		(struct listener){NULL, on_change, on_change, on_message};
-	buffer_print(&channel, "%s:%s", doctor->lock.record.data,
-		     doctor->waiter.token);
-	name = (struct argument){channel.data, channel.length};
+	buffer_print(channel, "%s:%s", doctor->lock.names.record.data,
+		     doctor->waiter.grant.token);
 	mailbox_init(&doctor->mailbox, quorum->servers, quorum->count,
 		     quorum->timeout, &doctor->listener);
-	mailbox_subscribe(&doctor->mailbox, name);
+	mailbox_subscribe(&doctor->mailbox,
+			  (struct argument){channel->data, channel->length});
 	quorum->mailbox = &doctor->mailbox;
-	quorum_idle(quorum, deadline_in(quorum->timeout), &judge);
-	return name;
+	quorum_idle(quorum, wait_until(deadline_in(quorum->timeout)), &handler);
+}
+
+static const struct stage stages[] = {
+	{"INFO", ask_info, hear_info, ALL, NULL},
+	{"CONFIG", ask_config, hear_config, ALL, NULL},
+	{"ACL", ask_user, hear_user, ALL, NULL},
+	{"TIME", ask_time, hear_time, ALL, NULL},
+	{"TIME", ask_time, hear_time, ALL, NULL},
+	{"TIME", ask_time, hear_time, ALL, NULL},
+	{"shard", ask_shard, hear_shard, ALL, NULL},
+	{"rights", ask_rights, hear_rights, NONE, NULL},
+	{"acquire", ask_acquire, hear_acquire, NONE, NULL},
+	{"extend", ask_extend, hear_done, NONE, NULL},
+	{"inspect", ask_inspect, hear_done, NONE, NULL},
+	{"batch", ask_batch, hear_done, NONE, NULL},
+	{"scan", ask_scan, hear_done, REFUSALS, NULL},
+	{"queue", ask_queue, hear_queue, NONE, subscribe},
+	{"release", ask_release, hear_done, NONE, NULL},
+	{"hand over", ask_hand_over, hear_hand_over, NONE, NULL},
+};
+
+/* All are asked, and waited for. What has failed is not asked again, so that
+ * it stays known why. */
+static void go_through(struct doctor *doctor, const struct stage *stage)
+{
+	struct reply_handler handler = {doctor, hear, never};
+	struct quorum *quorum = doctor->lock.ballot.quorum;
+
+	log_step("%s", stage->name);
+	doctor->stage = stage;
+	if (stage->prepare != NULL)
+		stage->prepare(doctor);
+	quorum_round(quorum);
+	doctor->asked = clock_wall_ms();
+	for (size_t i = 0; i < quorum->count; i++)
+		if (is_in(doctor, i))
+			stage->ask(doctor, i);
+	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
+		      &handler);
+	for (size_t i = 0; i < quorum->count; i++) {
+		if (quorum_is_waiting(quorum, i))
+			doctor->lock.ballot.vote[i] = VOTE_FAILED;
+		if (!is_in(doctor, i) || alias_is_one(&doctor->lock.ballot, i))
+			quorum_abandon(quorum, i);
+	}
 }
 
 /* --- what to make of it --------------------------------------------------- */
 
 static void advise(struct doctor *doctor, size_t i)
 {
-	const struct quorum *quorum = doctor->lock.quorum;
+	const struct quorum *quorum = doctor->lock.ballot.quorum;
 	const struct url *url = &quorum->servers[i].url;
 	const struct server *deaf = mailbox_failure(&doctor->mailbox, i);
+	struct sentinels sentinels;
 
 	if (!mailbox_is_open(&doctor->mailbox, i))
-		checkup_warn(&doctor->at[i].warnings, WARNING_SUBSCRIPTION,
-			     "no subscription: ",
-			     deaf != NULL ? deaf->why : "no answer",
-			     ": waiters ask again and again");
-	checkup_advise(&doctor->at[i], doctor->lock.quarantine);
-	if (url->kind == URL_SENTINEL)
-		sentinel_advise(&doctor->at[i].warnings,
-				sentinel_down_after(url, quorum->timeout),
-				doctor->ttl);
+		warning_add(&doctor->at[i].warnings, WARNING_SUBSCRIPTION,
+			    "no subscription: ",
+			    deaf != NULL ? deaf->conn.refusal.text
+					 : "no answer",
+			    ": waiters ask again and again");
+	server_facts_advise(&doctor->at[i], doctor->lock.ballot.quarantine);
+	if (url->kind != URL_SENTINEL)
+		return;
+	sentinels_ask(&sentinels, url, quorum->timeout);
+	sentinels_advise(&doctor->at[i].warnings, &sentinels, doctor->ttl);
+	sentinels_release(&sentinels);
 }
 
-/* With so many permits no server may be down. */
+/* With this number of permits no server may be down. */
 static void warn_of_permits(struct doctor *doctor)
 {
-	const struct quorum *quorum = doctor->lock.quorum;
+	const struct quorum *quorum = doctor->lock.ballot.quorum;
 	char text[64];
 
 	if (quorum->permits < 2 || quorum->count < 2 ||
@@ -349,40 +433,35 @@ static void warn_of_permits(struct doctor *doctor)
 		return;
 	snprintf(text, sizeof(text), "with -P %" PRId64 " all %zu servers",
 		 quorum->permits, quorum->count);
-	checkup_warn(&doctor->warnings, WARNING_PERMITS, text, " must be up",
-		     ": use fewer permits, or more servers");
+	warning_add(&doctor->warnings, WARNING_PERMITS, text, " must be up",
+		    ": use fewer permits, or more servers");
 }
 
 int doctor_examine(struct doctor *doctor, struct error *error)
 {
 	struct lock *lock = &doctor->lock;
-	struct argument channel = {0};
 
-	ballot_open(lock);
-	for (doctor->stage = 0; doctor->stage < STAGES; doctor->stage++) {
-		if (doctor->stage == STAGE_QUEUE)
-			channel = subscribe(doctor);
-		go_through(doctor);
-	}
-	for (size_t i = 0; i < lock->quorum->count; i++) {
+	ballot_open(&lock->ballot, NULL);
+	for (size_t n = 0; n < sizeof(stages) / sizeof(stages[0]); n++)
+		go_through(doctor, &stages[n]);
+	for (size_t i = 0; i < lock->ballot.quorum->count; i++) {
 		if (is_in(doctor, i))
 			advise(doctor, i);
-		if (lock->vote[i] != VOTE_YES)
-			ballot_explain_server(lock, i, &doctor->at[i].error);
+		if (lock->ballot.vote[i] != VOTE_YES)
+			explain_server(&lock->ballot, i, &doctor->at[i].error);
 	}
-	if (lock->quorum->count % 2 == 0)
-		checkup_warn(
-			&doctor->warnings, WARNING_EVEN,
-			"an even number of servers",
-			" tolerates no more failures than one server fewer",
-			"");
+	if (lock->ballot.quorum->count % 2 == 0)
+		warning_add(&doctor->warnings, WARNING_EVEN,
+			    "an even number of servers",
+			    " tolerates no more failures than one server fewer",
+			    "");
 	warn_of_permits(doctor);
-	lock->quorum->mailbox = NULL;
+	lock->ballot.quorum->mailbox = NULL;
 	mailbox_release(&doctor->mailbox);
-	free((char *)channel.data);
-	doctor->well = ballot_has_quorum(lock) && !lock->alias;
+	buffer_release(&doctor->channel);
+	doctor->well = ballot_has_quorum(&lock->ballot) && !lock->ballot.alias;
 	if (doctor->well)
 		return 0;
-	ballot_explain_failure(lock, error);
+	explain_failure(&lock->ballot, error);
 	return -1;
 }

@@ -1,48 +1,47 @@
 /*
- * Whether servers would grant a lock now, tried as a lock would be, and what is
- * not as it should be.
+ * Tests whether servers would grant a lock now, and what about them should be
+ * improved.
  *
  *	doctor_init(&doctor, &quorum, key, quarantine, ttl);
  *	doctor_examine(&doctor, &error);
  *	doctor_release(&doctor);
  *
- * All servers are asked at once, one question after the other, each for the
- * time of a round at most; one that is silent or refuses a lock is asked no
- * more. First what it says of itself, then what its user may do, then the life
- * of a lock of its own: taken, renewed, looked at, found, waited for by
- * another, given back, and handed over to that other.
+ * All servers are asked the same question at once, and then the next question. Each
+ * question takes the time of a round at most. A server that is silent or refuses
+ * a lock is asked no more. The questions are: what the server says of itself, what our
+ * user may do there, and then the life of a lock of doctor's own. That lock is
+ * taken, renewed, looked at, found, waited for, given back, and handed over to the
+ * waiter.
  *
- * That lock's KEY is the given one with ":doctor:" and a random number behind
- * it, so whatever is allowed for names that begin with KEY is allowed for it,
- * and no lock is ever disturbed. Nothing is left: its record ends with it
- * (lock.h, afterlife), and it with its short lease where the doctor was
- * killed; places in a queue end after a minute.
+ * The KEY of that lock is the given one, ":doctor:" and a random number. So whatever is
+ * allowed for names that begin with KEY is allowed for it, and no lock is ever
+ * disturbed. Nothing is left: the record ends with the lock (lock.h, afterlife), and
+ * if doctor is killed the lock ends with its short lease. Places in a queue end after
+ * a minute.
  *
  * Sentinels are asked last: how long they wait for a silent master.
  *
- * What servers say is shown, and decides what is advised; votes are counted as
- * those of any lock (ballot.h). The quorum's servers must be asked for their
- * identity.
+ * What servers say is shown, and decides what is advised. Votes are counted as those
+ * of any lock (ballot.h). The quorum's servers must be asked for their identity.
  */
-#ifndef DOCTOR_H
-#define DOCTOR_H
+#ifndef SHOW_DOCTOR_H
+#define SHOW_DOCTOR_H
 
-#include "lock/ballot.h"
+#include "lock/lock.h"
 #include "show/server_facts.h"
 
 struct doctor {
-	struct lock lock, waiter; /* the waiter's names are the lock's */
-	struct hearing hearing;
-	struct busy busy;
-	char *key;              /* owned */
-	int stage;              /* that all are at */
-	int64_t ttl;            /* ms; of the locks that there will be */
+	struct lock lock, waiter;  /* the waiter's names are the lock's */
+	char *key;                 /* owned */
+	const struct stage *stage; /* that all are at */
+	int64_t ttl;               /* ms; of the locks to be taken later */
 	int64_t asked;          /* on the wall clock: when this stage began */
 	bool well;              /* a quorum would grant a lock */
-	struct buffer warnings; /* of all of them, as a checkup's */
+	struct buffer warnings; /* of all servers together */
 	struct mailbox mailbox;
 	struct listener listener; /* hears no message */
-	struct checkup at[SERVERS_MAX];
+	struct buffer channel;    /* its name */
+	struct server_facts at[SERVERS_MAX];
 };
 
 /* doctor is zeroed. */
@@ -50,11 +49,11 @@ void doctor_init(struct doctor *doctor, struct quorum *quorum, const char *key,
 		 int64_t quarantine, int64_t ttl);
 void doctor_release(struct doctor *doctor);
 
-/* 0, or -1 with *error where no quorum would grant a lock: its code is that of
- * an attempt to take one. */
+/* 0, or -1 with *error: no quorum would grant a lock. Its code is that of an attempt
+ * to take one. */
 int doctor_examine(struct doctor *doctor, struct error *error);
 
-/* How many would grant one. */
+/* The number of servers that would grant one. */
 size_t doctor_count(const struct doctor *doctor);
 
 #endif

@@ -1,17 +1,19 @@
 #include "show/holders.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/ballot.h"
+#include "lock/alias.h"
 #include "base/alloc.h"
+#include "base/number.h"
 
-void view_init(struct view *view, struct quorum *quorum, const char *key)
+void holders_init(struct holders *holders, struct quorum *quorum,
+		  const char *key)
 {
-	*view = (struct view){0};
-	lock_init(&view->lock, quorum, key, 0, 0);
+	*holders = (struct holders){0};
+	names_init(&holders->names, key);
+	ballot_init(&holders->ballot, quorum, 0, 0);
 }
 
 static void forget(struct crowd *crowd)
@@ -20,55 +22,48 @@ static void forget(struct crowd *crowd)
 	*crowd = (struct crowd){0};
 }
 
-void view_forget(struct view *view)
+void holders_forget(struct holders *holders)
 {
-	forget(&view->holders);
-	forget(&view->waiters);
+	forget(&holders->holding);
+	forget(&holders->waiting);
 }
 
-void view_release(struct view *view)
+void holders_release(struct holders *holders)
 {
-	lock_release_memory(&view->lock);
-	view_forget(view);
+	names_release(&holders->names);
+	holders_forget(holders);
 }
 
-size_t view_quorum(const struct quorum *quorum, int64_t permits)
-{
-	size_t n = permits > 1 ? (size_t)permits : 1;
+/* --- what the servers have told ------------------------------------------- */
 
-	return quorum->count * n / (n + 1) + 1;
-}
-
-/* --- what a view tells -------------------------------------------------- */
-
-size_t view_count(const struct view *view, enum standing standing)
+size_t holders_servers(const struct holders *holders, enum standing standing)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < view->lock.quorum->count; i++)
-		count += view->standing[i] == standing;
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		count += holders->standing[i] == standing;
 	return count;
 }
 
-static bool says_something(const struct view *view, size_t i)
+static bool says_something(const struct holders *holders, size_t i)
 {
-	return view->standing[i] == STANDING_HELD ||
-	       view->standing[i] == STANDING_MISUSED;
+	return holders->standing[i] == STANDING_HELD ||
+	       holders->standing[i] == STANDING_MISUSED;
 }
 
-size_t view_speaker(const struct view *view)
+size_t holders_speaker(const struct holders *holders)
 {
-	size_t count = view->lock.quorum->count, best = count, most = 0;
+	size_t count = holders->ballot.quorum->count, best = count, most = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t same = 0;
 
-		if (!says_something(view, i))
+		if (!says_something(holders, i))
 			continue;
 		for (size_t k = 0; k < count; k++)
-			same += says_something(view, k) &&
-				view->permits[k] == view->permits[i] &&
-				strcmp(view->type[k], view->type[i]) == 0;
+			same += says_something(holders, k) &&
+				holders->permits[k] == holders->permits[i] &&
+				strcmp(holders->type[k], holders->type[i]) == 0;
 		if (same > most) {
 			most = same;
 			best = i;
@@ -77,7 +72,7 @@ size_t view_speaker(const struct view *view)
 	return best;
 }
 
-enum kind view_kind(const char *type, int64_t permits)
+enum kind holders_kind(const char *type, int64_t permits)
 {
 	if (strcmp(type, "string") == 0)
 		return KIND_EXCLUSIVE;
@@ -88,7 +83,7 @@ enum kind view_kind(const char *type, int64_t permits)
 	return KIND_NONE;
 }
 
-const char *view_kind_name(enum kind kind)
+const char *holders_kind_name(enum kind kind)
 {
 	static const char *const names[] = {
 		[KIND_EXCLUSIVE] = "exclusive", [KIND_REENTRANT] = "reentrant",
@@ -99,14 +94,14 @@ const char *view_kind_name(enum kind kind)
 	return names[kind];
 }
 
-int64_t view_fence(const struct view *view)
+int64_t holders_fence(const struct holders *holders)
 {
 	int64_t fence = 0;
 
-	for (size_t i = 0; i < view->lock.quorum->count; i++)
-		if (view->standing[i] != STANDING_UNKNOWN &&
-		    view->fences[i] > fence)
-			fence = view->fences[i];
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		if (holders->standing[i] != STANDING_UNKNOWN &&
+		    holders->fences[i] > fence)
+			fence = holders->fences[i];
 	return fence;
 }
 
@@ -115,46 +110,42 @@ size_t seen_count(const struct seen *seen)
 	return (size_t)__builtin_popcount(seen->servers);
 }
 
-bool view_is_partial(const struct view *view, const struct seen *holder)
+bool holders_is_partial(const struct holders *holders,
+			const struct seen *holder)
 {
-	const struct quorum *quorum = view->lock.quorum;
-	size_t i = view_speaker(view);
+	const struct quorum *quorum = holders->ballot.quorum;
+	size_t i = holders_speaker(holders);
 
 	return seen_count(holder) <
-	       view_quorum(quorum, i < quorum->count ? view->permits[i] : 0);
+	       quorum_size_for(quorum,
+			       i < quorum->count ? holders->permits[i] : 0);
 }
 
 /* --- reading what servers say ------------------------------------------- */
 
-/* A number from least to most, and the byte that ends it. */
-static int read_number(const char **at, char end, int64_t least, int64_t most,
+/* A number of at least `least`, and the byte that ends it. */
+static int read_number(const char **at, char end, int64_t least,
 		       int64_t *number)
 {
-	char *behind;
-
-	errno = 0;
-	*number = strtoll(*at, &behind, 10);
-	if (errno != 0 || behind == *at || *behind != end || *number < least ||
-	    *number > most)
-		return -1;
-	*at = behind + 1;
-	return 0;
+	return number_read(at, least, INT64_MAX, number) < 0 || *(*at)++ != end
+		       ? -1
+		       : 0;
 }
 
-static int read_mark(struct seen *seen, const char **at)
+static int read_digest(struct seen *seen, const char **at)
 {
-	if (strspn(*at, "0123456789abcdef") != MARK_SIZE - 1 ||
-	    (*at)[MARK_SIZE - 1] != ' ')
+	if (strspn(*at, "0123456789abcdef") != DIGEST_SIZE - 1 ||
+	    (*at)[DIGEST_SIZE - 1] != ' ')
 		return -1;
-	memcpy(seen->mark, *at, MARK_SIZE - 1);
-	*at += MARK_SIZE;
+	memcpy(seen->digest, *at, DIGEST_SIZE - 1);
+	*at += DIGEST_SIZE;
 	return 0;
 }
 
 static void read_description(struct seen *seen, const char *text, size_t length)
 {
-	seen->who.told = true;
-	seen->who.known = length > 0;
+	seen->who.has_reply = true;
+	seen->who.has_description = length > 0;
 	record_parse(&seen->who.holder, text, length);
 }
 
@@ -163,10 +154,10 @@ int seen_read_holder(struct seen *seen, const char *text, size_t length)
 	const char *at = text;
 
 	*seen = (struct seen){0};
-	if (read_mark(seen, &at) < 0 ||
-	    read_number(&at, ' ', -1, INT64_MAX, &seen->who.left) < 0 ||
-	    read_number(&at, ' ', -1, INT64_MAX, &seen->who.held) < 0 ||
-	    read_number(&at, '\n', 1, INT64_MAX, &seen->count) < 0)
+	if (read_digest(seen, &at) < 0 ||
+	    read_number(&at, ' ', -1, &seen->who.left) < 0 ||
+	    read_number(&at, ' ', -1, &seen->who.held) < 0 ||
+	    read_number(&at, '\n', 1, &seen->count) < 0)
 		return -1;
 	read_description(seen, at, length - (size_t)(at - text));
 	return 0;
@@ -176,7 +167,7 @@ static void read_wish(struct seen *seen, const char *kind)
 {
 	bool taken = strcmp(kind, "none") != 0;
 
-	seen->wants = view_kind(kind, seen->permits);
+	seen->wants = holders_kind(kind, seen->permits);
 	seen->wish_known = !taken || seen->wants != KIND_NONE;
 }
 
@@ -186,8 +177,8 @@ static int read_waiter(struct seen *seen, const char *text, size_t length)
 	char kind[9];
 
 	*seen = (struct seen){.who.left = -1};
-	if (read_mark(seen, &at) < 0 ||
-	    read_number(&at, ' ', 0, INT64_MAX, &seen->who.held) < 0)
+	if (read_digest(seen, &at) < 0 ||
+	    read_number(&at, ' ', 0, &seen->who.held) < 0)
 		return -1;
 	blank = strchr(at, ' ');
 	if (blank == NULL || (size_t)(blank - at) >= sizeof(kind))
@@ -195,7 +186,7 @@ static int read_waiter(struct seen *seen, const char *text, size_t length)
 	memcpy(kind, at, (size_t)(blank - at));
 	kind[blank - at] = '\0';
 	at = blank + 1;
-	if (read_number(&at, '\n', 0, INT64_MAX, &seen->permits) < 0)
+	if (read_number(&at, '\n', 0, &seen->permits) < 0)
 		return -1;
 	read_wish(seen, kind);
 	read_description(seen, at, length - (size_t)(at - text));
@@ -213,9 +204,9 @@ static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 	struct seen *known = NULL;
 
 	if (crowd->seen == NULL)
-		crowd->seen = heap_get(SHOWN_MOST, sizeof(*crowd->seen));
+		crowd->seen = xcalloc(SHOWN_MOST, sizeof(*crowd->seen));
 	for (size_t i = 0; i < crowd->count && known == NULL; i++)
-		if (strcmp(crowd->seen[i].mark, seen->mark) == 0)
+		if (strcmp(crowd->seen[i].digest, seen->digest) == 0)
 			known = &crowd->seen[i];
 	if (known == NULL) {
 		if (crowd->count == SHOWN_MOST)
@@ -231,8 +222,8 @@ static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 						     : larger(known->who.left,
 							      seen->who.left);
 	known->who.held = larger(known->who.held, seen->who.held);
-	if (!known->who.known && seen->who.known) {
-		known->who.known = true;
+	if (!known->who.has_description && seen->who.has_description) {
+		known->who.has_description = true;
 		known->who.holder = seen->who.holder;
 	}
 	if (!known->wish_known && seen->wish_known) {
@@ -268,23 +259,25 @@ static bool is_told(size_t told, size_t page, int64_t total)
 	return page == 0 || told >= SHOWN_MOST || (int64_t)told >= total;
 }
 
-static int read_pages(struct view *view, size_t i, const struct reply *reply)
+static int read_pages(struct holders *holders, size_t i,
+		      const struct reply *reply)
 {
 	const struct value *said = reply->value;
-	int64_t holders = said[4].number, waiters = said[5].number;
+	int64_t all_holding = said[4].number, all_waiting = said[5].number;
 
-	if (read_page(&view->holders, &view->told_holders[i], i, reply, 6,
+	if (read_page(&holders->holding, &holders->told_holders[i], i, reply, 6,
 		      seen_read_holder) < 0 ||
-	    read_page(&view->waiters, &view->told_waiters[i], i, reply, 7,
+	    read_page(&holders->waiting, &holders->told_waiters[i], i, reply, 7,
 		      read_waiter) < 0)
 		return -1;
-	view->holders.total = larger(view->holders.total, holders);
-	view->waiters.total = larger(view->waiters.total, waiters);
-	view->complete[i] =
-		is_told(view->told_holders[i], reply_item_count(reply, 6),
-			holders) &&
-		(view->hasty || is_told(view->told_waiters[i],
-					reply_item_count(reply, 7), waiters));
+	holders->holding.total = larger(holders->holding.total, all_holding);
+	holders->waiting.total = larger(holders->waiting.total, all_waiting);
+	holders->complete[i] =
+		is_told(holders->told_holders[i], reply_item_count(reply, 6),
+			all_holding) &&
+		(holders->hasty ||
+		 is_told(holders->told_waiters[i], reply_item_count(reply, 7),
+			 all_waiting));
 	return 0;
 }
 
@@ -301,28 +294,29 @@ static bool makes_sense(const struct reply *reply)
 	       said[4].number >= 0 && said[5].number >= 0;
 }
 
-void view_hear(void *context, size_t i, const struct reply *reply)
+void holders_hear(void *context, size_t i, const struct reply *reply)
 {
-	struct view *view = context;
+	struct holders *holders = context;
 	const struct value *said;
 	int64_t answer = 0, fence;
 
-	view->standing[i] = STANDING_UNKNOWN;
-	if (!ballot_read(&view->lock, i, reply, -1, &answer))
+	holders->standing[i] = STANDING_UNKNOWN;
+	if (!alias_read(&holders->ballot, i, reply, -1, &answer))
 		return;
 	said = reply->value;
-	if (!makes_sense(reply) || read_pages(view, i, reply) < 0) {
-		ballot_reject(&view->lock, i);
+	if (!makes_sense(reply) || read_pages(holders, i, reply) < 0) {
+		ballot_reject(&holders->ballot, i);
 		return;
 	}
 	fence = said[3].number;
-	view->fences[i] = fence > 0 && fence <= FENCE_LARGEST ? fence : 0;
-	view->permits[i] = said[2].number;
-	snprintf(view->type[i], sizeof(view->type[i]), "%s", said[1].text);
-	view->replica[i] =
+	holders->fences[i] = fence > 0 && fence <= FENCE_LARGEST ? fence : 0;
+	holders->permits[i] = said[2].number;
+	snprintf(holders->type[i], sizeof(holders->type[i]), "%s",
+		 said[1].text);
+	holders->replica[i] =
 		reply->count > 8 && said[8].text == NULL && said[8].number == 1;
-	view->lock.vote[i] = VOTE_YES;
-	view->standing[i] = answer == 1   ? STANDING_HELD
-			    : answer == 0 ? STANDING_FREE
-					  : STANDING_MISUSED;
+	holders->ballot.vote[i] = VOTE_YES;
+	holders->standing[i] = answer == 1   ? STANDING_HELD
+			       : answer == 0 ? STANDING_FREE
+					     : STANDING_MISUSED;
 }

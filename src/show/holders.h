@@ -1,94 +1,96 @@
 /*
- * Who holds a lock and who waits for it, as all its servers tell it together.
+ * show/: what servers and locks are like, for people and programs. Nothing in here
+ * takes a lock, but for doctor's own. Only the commands come in.
  *
- * A holder is the same one on two servers where it has the same token. Tokens
- * are as good as the lock: servers send marks (SHA-1) of them, never
- * themselves. What a view tells is what servers and holders said: nothing in
- * it is relied on for safety.
+ * A struct holders: who holds a lock, and who waits for it, put together from what
+ * all its servers say. inspect.h fills it.
  *
- * lock_inspect.h fills it.
+ * A holder on two servers is the same one if it has the same token. Tokens are as
+ * good as the lock, so servers send digests (SHA-1) of them, never the tokens.
+ * All of this is what servers and holders said: nothing relies on it for safety.
  */
-#ifndef VIEW_H
-#define VIEW_H
+#ifndef SHOW_HOLDERS_H
+#define SHOW_HOLDERS_H
 
 #include "lock/lock.h"
 
-#define SHOWN_MOST 1000 /* holders and waiters that a view keeps */
-#define MARK_SIZE 41
-#define PERMITS_LARGEST 1000000000 /* that is believed */
+#define SHOWN_MOST 1000 /* holders, and as many waiters, that are kept */
+#define DIGEST_SIZE 41
+#define PERMITS_LARGEST 1000000000 /* a larger number is not believed */
 
 /* A holder, or a waiter. */
 struct seen {
-	char mark[MARK_SIZE];
-	struct busy who;  /* a waiter's held: how long it has waited */
-	int64_t count;    /* a holder's: how often it holds KEY */
-	int64_t permits;  /* a waiter's */
-	enum kind wants;  /* a waiter's */
-	bool wish_known;  /* a waiter's: wants and permits are filled */
-	uint32_t servers; /* a bit for each that has it */
-	size_t order;     /* in which it was first heard of */
+	char digest[DIGEST_SIZE]; /* of its token */
+	struct busy who;          /* a waiter's held: how long it has waited */
+	int64_t count;            /* a holder's: how often it holds KEY */
+	int64_t permits;          /* a waiter's */
+	enum kind wants;          /* a waiter's */
+	bool wish_known;          /* a waiter's: wants and permits are filled */
+	uint32_t servers;         /* a bit for each server that has it */
+	size_t order;             /* in which they were first heard of */
 };
 
 struct crowd {
 	struct seen *seen; /* owned */
 	size_t count;
-	int64_t total; /* with those that seen has no room for */
+	int64_t total; /* also of those that seen has no room for */
 };
 
 enum standing {
-	STANDING_UNKNOWN, /* no answer: lock.vote is not VOTE_YES */
+	STANDING_UNKNOWN, /* no answer: lock.ballot.vote is not VOTE_YES */
 	STANDING_FREE,
 	STANDING_HELD,
-	STANDING_MISUSED, /* KEY is no lock */
-	STANDING_CHANGED, /* lock_break: others hold it by now */
+	STANDING_MISUSED, /* KEY is not a lock */
+	STANDING_CHANGED, /* inspect_break: others hold it by now */
 };
 
-struct view {
-	struct lock lock; /* VOTE_YES: has answered */
-	struct crowd holders, waiters;
+struct holders {
+	struct names names;
+	struct ballot ballot;          /* VOTE_YES: has answered */
+	char token[TOKEN_LONGEST + 1]; /* in whose name the servers are asked */
+	struct crowd holding, waiting;
 	enum standing standing[SERVERS_MAX];
 	char type[SERVERS_MAX][16]; /* Redis type of KEY */
 	int64_t permits[SERVERS_MAX], fences[SERVERS_MAX];
 	size_t told_holders[SERVERS_MAX], told_waiters[SERVERS_MAX];
 	bool complete[SERVERS_MAX]; /* has told all */
-	bool replica[SERVERS_MAX];  /* says that it is one: it grants nothing */
-	bool hasty;                 /* until it is known whether KEY is held */
+	bool replica[SERVERS_MAX];  /* it says it is one: it grants nothing */
+	bool hasty; /* wait only until KEY is known to be held */
 };
 
-/* key must outlive the view. */
-void view_init(struct view *view, struct quorum *quorum, const char *key);
-void view_release(struct view *view);
+/* key must outlive the struct. */
+void holders_init(struct holders *holders, struct quorum *quorum,
+		  const char *key);
+void holders_release(struct holders *holders);
 
-/* For a struct judge, of a struct view: takes a server's answer. */
-void view_hear(void *view, size_t server, const struct reply *reply);
+/* Takes a server's answer; for a struct reply_handler. */
+void holders_hear(void *holders, size_t server, const struct reply *reply);
 
 /* Forgets holders and waiters. */
-void view_forget(struct view *view);
+void holders_forget(struct holders *holders);
 
-/* How many servers stand so. */
-size_t view_count(const struct view *view, enum standing standing);
+/* The number of servers with this standing. */
+size_t holders_servers(const struct holders *holders, enum standing standing);
 
-/* A server that says of KEY what most say; the number of servers where none
- * says that it is in use. */
-size_t view_speaker(const struct view *view);
+/* A server that says what most servers say of KEY. The number of servers, if none
+ * says that KEY is in use. */
+size_t holders_speaker(const struct holders *holders);
 
-/* KIND_NONE where a key of this Redis type is no lock. permits: -1 for none. */
-enum kind view_kind(const char *type, int64_t permits);
+/* KIND_NONE if a key of this Redis type is not a lock. permits: -1 for none. */
+enum kind holders_kind(const char *type, int64_t permits);
 
 /* "exclusive", "reentrant", "shared", "permits", "none" */
-const char *view_kind_name(enum kind kind);
+const char *holders_kind_name(enum kind kind);
 
 /* The largest fence, 0 for none. */
-int64_t view_fence(const struct view *view);
+int64_t holders_fence(const struct holders *holders);
 
-/* The servers that make a lock with so many permits (0 or 1 without -P). */
-size_t view_quorum(const struct quorum *quorum, int64_t permits);
-
-/* How many servers have it, and whether those are too few for a lock. */
+/* The number of servers that have it, and whether that is too few for a lock. */
 size_t seen_count(const struct seen *seen);
-bool view_is_partial(const struct view *view, const struct seen *holder);
+bool holders_is_partial(const struct holders *holders,
+			const struct seen *holder);
 
-/* Reads "mark left held count\n" and the description. -1 where it is none. */
+/* Reads "digest left held count\n" and the description. -1: it is something else. */
 int seen_read_holder(struct seen *seen, const char *text, size_t length);
 
 #endif

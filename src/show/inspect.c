@@ -4,21 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/ballot.h"
+#include "lock/explain.h"
 #include "lock/script.h"
 
 #define PAGES_MOST 100 /* SHOWN_MOST of each take half of that */
 
 /* The most servers that one holder is known to have. */
-static size_t best_holder(const struct view *view, bool *whole)
+static size_t best_holder(const struct holders *holders, bool *whole)
 {
 	size_t best = 0;
 
 	*whole = false;
-	for (size_t n = 0; n < view->holders.count; n++) {
-		const struct seen *holder = &view->holders.seen[n];
+	for (size_t n = 0; n < holders->holding.count; n++) {
+		const struct seen *holder = &holders->holding.seen[n];
 
-		*whole |= !view_is_partial(view, holder);
+		*whole |= !holders_is_partial(holders, holder);
 		if (seen_count(holder) > best)
 			best = seen_count(holder);
 	}
@@ -28,44 +28,45 @@ static size_t best_holder(const struct view *view, bool *whole)
 /* Whether what is still out can change nothing. */
 static bool is_known(void *context)
 {
-	const struct view *view = context;
-	const struct lock *lock = &view->lock;
-	size_t need = quorum_size(lock->quorum), out = 0, best;
+	const struct holders *holders = context;
+	const struct ballot *ballot = &holders->ballot;
+	size_t need = quorum_size(ballot->quorum), out = 0, best;
 	bool whole;
 
-	if (!view->hasty)
+	if (!holders->hasty)
 		return false;
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		out += lock->vote[i] == VOTE_PENDING ||
-		       (lock->vote[i] == VOTE_YES && !view->complete[i]);
-	best = best_holder(view, &whole);
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		out += ballot->vote[i] == VOTE_PENDING ||
+		       (ballot->vote[i] == VOTE_YES && !holders->complete[i]);
+	best = best_holder(holders, &whole);
 	return whole ||
-	       (best + out < need && ballot_count(lock, VOTE_YES) >= need);
+	       (best + out < need && ballot_count(ballot, VOTE_YES) >= need);
 }
 
-static bool gather(struct view *view)
+static bool gather(struct holders *holders)
 {
-	struct judge judge = {view, view_hear, is_known};
-	struct quorum *quorum = view->lock.quorum;
+	struct reply_handler handler = {holders, holders_hear, is_known};
+	struct quorum *quorum = holders->ballot.quorum;
 
-	return quorum_gather(quorum, deadline_in(quorum->timeout), &judge) ==
-	       GATHER_OVER;
+	return quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
+			     &handler) == GATHER_OVER;
 }
 
-static bool ask_next_page(struct view *view)
+static bool ask_next_page(struct holders *holders)
 {
-	struct lock *lock = &view->lock;
+	struct ballot *ballot = &holders->ballot;
 	bool asked = false;
 
-	quorum_round(lock->quorum);
-	for (size_t i = 0; i < lock->quorum->count && !lock->alias; i++) {
-		if (lock->vote[i] != VOTE_YES || view->complete[i])
+	quorum_round(ballot->quorum);
+	for (size_t i = 0; i < ballot->quorum->count && !ballot->alias; i++) {
+		if (ballot->vote[i] != VOTE_YES || holders->complete[i])
 			continue;
-		/* one that is silent from here on has not answered */
-		lock->vote[i] = VOTE_PENDING;
-		view->standing[i] = STANDING_UNKNOWN;
-		script_inspect(lock, i, view->told_holders[i],
-			       view->told_waiters[i]);
+		/* if it is silent from here on, it has not answered */
+		ballot->vote[i] = VOTE_PENDING;
+		holders->standing[i] = STANDING_UNKNOWN;
+		script_inspect(ballot->quorum, i, &holders->names,
+			       holders->token, holders->told_holders[i],
+			       holders->told_waiters[i]);
 		asked = true;
 	}
 	return asked;
@@ -89,67 +90,69 @@ static void sort(struct crowd *crowd)
 }
 
 /* What came of the answers; a vote is an answer here. */
-static int conclude(struct view *view, struct error *error)
+static int conclude(struct holders *holders, struct error *error)
 {
-	sort(&view->holders);
-	sort(&view->waiters);
-	if (ballot_has_quorum(&view->lock) && !view->lock.alias)
+	sort(&holders->holding);
+	sort(&holders->waiting);
+	if (ballot_has_quorum(&holders->ballot) && !holders->ballot.alias)
 		return 0;
-	ballot_explain_failure(&view->lock, error);
+	explain_failure(&holders->ballot, error);
 	return -1;
 }
 
-static bool is_silent(const struct lock *lock, size_t i)
+static bool is_silent(const struct ballot *ballot, size_t i)
 {
-	return lock->quorum->servers[i].owed_count > 0;
+	return ballot->quorum->servers[i].conn.owed_count > 0;
 }
 
-int lock_inspect(struct view *view, struct error *error)
+int inspect_lock(struct holders *holders, struct error *error)
 {
-	struct lock *lock = &view->lock;
+	struct ballot *ballot = &holders->ballot;
 	unsigned pages = 1;
 	bool going;
 
-	ballot_open(lock);
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if (is_silent(lock, i))
-			lock->vote[i] = VOTE_FAILED;
+	ballot_open(ballot, NULL);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (is_silent(ballot, i))
+			ballot->vote[i] = VOTE_FAILED;
 		else
-			script_inspect(lock, i, 0, 0);
+			script_inspect(ballot->quorum, i, &holders->names,
+				       holders->token, 0, 0);
 	}
-	going = gather(view);
-	while (going && pages++ < PAGES_MOST && ask_next_page(view))
-		going = gather(view);
-	return conclude(view, error);
+	going = gather(holders);
+	while (going && pages++ < PAGES_MOST && ask_next_page(holders))
+		going = gather(holders);
+	return conclude(holders, error);
 }
 
-int lock_is_held(struct view *view, const char *token, struct error *error)
+int inspect_is_held(struct holders *holders, const char *token,
+		    struct error *error)
 {
 	bool whole;
 
-	view->hasty = true;
+	holders->hasty = true;
 	if (token != NULL)
-		snprintf(view->lock.token, sizeof(view->lock.token), "%s",
-			 token);
-	if (lock_inspect(view, error) < 0)
+		snprintf(holders->token, sizeof(holders->token), "%s", token);
+	if (inspect_lock(holders, error) < 0)
 		return -1;
-	best_holder(view, &whole);
+	best_holder(holders, &whole);
 	return whole;
 }
 
-int lock_break(struct view *view, const char *mark, bool foreign,
-	       struct error *error)
+int inspect_break(struct holders *holders, const char *digest, bool foreign,
+		  struct error *error)
 {
-	struct lock *lock = &view->lock;
+	struct ballot *ballot = &holders->ballot;
 
-	view_forget(view);
-	token_make(lock->token); /* names this request */
-	ballot_open(lock);
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		script_break(lock, i, mark, foreign);
-	gather(view);
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (view->standing[i] == STANDING_MISUSED)
-			view->standing[i] = STANDING_CHANGED;
-	return conclude(view, error);
+	holders_forget(holders);
+	token_make(holders->token); /* names this request */
+	ballot_open(ballot, NULL);
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		script_break(ballot->quorum, i, &holders->names, holders->token,
+			     digest, foreign);
+	gather(holders);
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (holders->standing[i] == STANDING_MISUSED)
+			holders->standing[i] = STANDING_CHANGED;
+	return conclude(holders, error);
 }

@@ -1,35 +1,35 @@
 /*
- * Looking at a lock without touching it, and taking it away from whoever holds
- * it.
+ * Looks at a lock without touching it, or takes it away from its holders.
  *
- *	view_init(&view, &quorum, key);
- *	lock_inspect(&view, &error);
- *	view_release(&view);
+ *	holders_init(&holders, &quorum, key);
+ *	inspect_lock(&holders, &error);
+ *	holders_release(&holders);
  *
- * All servers are asked and waited for, as each one's answer is of interest;
- * one that owes an answer from an earlier view is passed over.
+ * All servers are asked, and all answers are waited for, as each is of interest. A
+ * server that still owes an answer from an earlier look is passed over.
  */
-#ifndef LOCK_INSPECT_H
-#define LOCK_INSPECT_H
+#ifndef SHOW_INSPECT_H
+#define SHOW_INSPECT_H
 
 #include "show/holders.h"
 
 /*
- * Fills the view. 0, or -1 with *error where no quorum has answered: what the
- * others said is in the view nevertheless.
+ * 0, or -1 with *error: no quorum has answered. Either way *holders has what was
+ * answered.
  */
-int lock_inspect(struct view *view, struct error *error);
+int inspect_lock(struct holders *holders, struct error *error);
 
-/* Whether a quorum has the lock for token (NULL: for anybody): 1 or 0, or -1
- * with *error. Waits no longer than it takes to know. */
-int lock_is_held(struct view *view, const char *token, struct error *error);
+/* Whether a quorum says that token holds the lock (NULL: that anybody does): 1 or 0,
+ * or -1 with *error. Waits no longer than it takes to know. */
+int inspect_is_held(struct holders *holders, const char *token,
+		    struct error *error);
 
 /*
- * Takes KEY away from all its holders, which are in the view then. A server is
- * left alone if none of its holders has this mark ("": any holder will do), or
- * if KEY is not a lock there and not `foreign`. 0, or -1 as lock_inspect.
+ * Takes KEY away from all its holders; *holders has them then. A server is left alone
+ * if none of its holders has this digest ("": any holder will do), or if KEY is not
+ * a lock there, unless `foreign` is set. 0, or -1 as inspect_lock.
  */
-int lock_break(struct view *view, const char *mark, bool foreign,
-	       struct error *error);
+int inspect_break(struct holders *holders, const char *digest, bool foreign,
+		  struct error *error);
 
 #endif

@@ -1,31 +1,31 @@
 #include "show/scan.h"
 
+#include <fnmatch.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/ballot.h"
+#include "lock/alias.h"
+#include "lock/explain.h"
 #include "server/cluster.h"
-#include "base/glob.h"
 #include "base/alloc.h"
-#include "base/keyset.h"
-#include "server/nodes.h"
 
-#define RECORD_SUFFIX "redlock" /* after a ":", or a bare hash tag */
 #define CURSOR_SIZE 24
-#define NAMES 4 /* where they stand in the answer */
+#define NAMES 4 /* their place in the answer */
 
 /* A page is of 10,000 keys that have been looked at, or of 250 names. */
 #define PAGE_NAMES 250
 #define PAGE_WORK 10000
-#define WORK_MOST 20000000 /* in a table that is nearly empty */
+#define WORK_MOST 20000000 /* in a nearly empty table */
 #define KEYS_MOST 1000000000
 
 struct listing {
 	const char *pattern;
 	const struct lister *lister;
-	struct look look;
-	struct keyset listed;
+	struct batch batch;
+	void *listed; /* owned; KEYs, as a tree of tsearch(3) */
+	uint64_t listed_count;
 	size_t scanned;         /* the server that is scanned now */
 	struct nodes nodes;     /* of a cluster */
 	size_t node;            /* that is scanned now */
@@ -44,25 +44,80 @@ struct listing {
 
 static bool goes_on(const struct listing *listing)
 {
-	return !listing->stopped && look_has_quorum(&listing->look);
+	return !listing->stopped && batch_has_quorum(&listing->batch);
 }
 
 /* --- from a record's name to KEY ------------------------------------------ */
 
-static void look(struct listing *listing)
+static int by_bytes(const void *a, const void *b)
+{
+	const struct argument *one = a, *other = b;
+
+	if (one->length != other->length)
+		return one->length < other->length ? -1 : 1;
+	return memcmp(one->data, other->data, one->length);
+}
+
+/* False if KEY has been listed before. */
+static bool note_listed(struct listing *listing, struct argument key)
+{
+	struct argument *noted = xcalloc(1, sizeof(*noted) + key.length);
+	struct argument **known;
+
+	*noted = (struct argument){memcpy(noted + 1, key.data, key.length),
+				   key.length};
+	known = tsearch(noted, &listing->listed, by_bytes);
+	if (known != NULL && *known == noted) {
+		listing->listed_count++;
+		return true;
+	}
+	if (known == NULL)
+		memory_exhausted();
+	free(noted);
+	return false;
+}
+
+/* A server has mostly the locks of the one that was scanned before it. */
+static bool is_listed(const struct listing *listing, struct argument key)
+{
+	return listing->scanned > 0 &&
+	       tfind(&key, &listing->listed, by_bytes) != NULL;
+}
+
+/* fnmatch(3) takes no byte 0: another control character stands for it. */
+static bool matches(const char *pattern, struct argument key)
+{
+	char text[KEY_LONGEST + 1];
+
+	memcpy(text, key.data, key.length);
+	for (size_t i = 0; i < key.length; i++)
+		if (text[i] == '\0')
+			text[i] = '\1';
+	text[key.length] = '\0';
+	return fnmatch(pattern, text, 0) == 0;
+}
+
+static void ask_batch(struct listing *listing)
 {
 	struct listed listed;
 
-	if (listing->look.count == 0)
+	if (listing->batch.count == 0)
 		return;
-	look_round(&listing->look);
-	for (size_t n = 0; n < listing->look.count && goes_on(listing); n++)
-		if (look_tell(&listing->look, n, &listed) &&
-		    keyset_add(&listing->listed, listed.key.data,
-			       listed.key.length) &&
+	batch_round(&listing->batch);
+	for (size_t n = 0; n < listing->batch.count && goes_on(listing); n++)
+		if (batch_tell(&listing->batch, n, &listed) &&
+		    note_listed(listing, listed.key) &&
 		    !listing->lister->found(listing->lister->context, &listed))
 			listing->stopped = true;
-	look_clear(&listing->look);
+	batch_clear(&listing->batch);
+}
+
+static struct argument copy(struct argument name)
+{
+	char *data = xcalloc(name.length + 1, 1);
+
+	memcpy(data, name.data, name.length);
+	return (struct argument){data, name.length};
 }
 
 static void add_pair(struct listing *listing, struct argument key,
@@ -71,29 +126,29 @@ static void add_pair(struct listing *listing, struct argument key,
 	struct argument name;
 
 	if (key.length == 0 || key.length > KEY_LONGEST ||
-	    (listing->pattern != NULL &&
-	     !glob_matches(listing->pattern, key.data, key.length)))
+	    (listing->pattern != NULL && !matches(listing->pattern, key)) ||
+	    is_listed(listing, key))
 		return;
-	name = script_record_name(key);
+	name = names_record(key);
 	if (name.length != record.length ||
 	    memcmp(name.data, record.data, name.length) != 0) {
 		free((char *)name.data);
 		return;
 	}
-	look_add(&listing->look, script_name(key, ""), name);
-	if (listing->look.count == listing->at_once)
-		look(listing);
+	batch_add(&listing->batch, copy(key), name);
+	if (listing->batch.count == listing->at_once)
+		ask_batch(listing);
 }
 
-/* The KEYs that may have a record of this name; add_pair takes the one that
+/* Tries the KEYs that may have a record of this name: add_pair takes the one that
  * has. */
 static void add_record(struct listing *listing, struct argument record)
 {
-	size_t suffix = sizeof(RECORD_SUFFIX) - 1;
+	size_t suffix = sizeof(NAMES_SUFFIX) - 1;
 	struct argument base = {record.data, record.length - suffix};
 
 	if (record.length <= suffix ||
-	    memcmp(record.data + base.length, RECORD_SUFFIX, suffix) != 0)
+	    memcmp(record.data + base.length, NAMES_SUFFIX, suffix) != 0)
 		return;
 	add_pair(listing, base, record); /* "{x}" */
 	if (base.data[--base.length] != ':')
@@ -121,34 +176,34 @@ static void keep_names(struct listing *listing, const struct reply *reply)
 	size_t count = reply_item_count(reply, NAMES);
 
 	forget_names(listing);
-	listing->names = heap_get(count + 1, sizeof(*listing->names));
+	listing->names = xcalloc(count + 1, sizeof(*listing->names));
 	for (size_t n = 0; n < count; n++) {
 		struct value item = reply_item(reply, NAMES, n);
 
 		if (item.text == NULL)
 			continue;
-		listing->names[listing->name_count++] = script_name(
-			(struct argument){item.text, item.length}, "");
+		listing->names[listing->name_count++] =
+			copy((struct argument){item.text, item.length});
 	}
 }
 
 static void on_scan(void *context, size_t i, const struct reply *reply)
 {
 	struct listing *listing = context;
-	struct lock *lock = &listing->look.lock;
+	struct ballot *ballot = &listing->batch.ballot;
 	const struct value *said;
 	int64_t answer = 0;
 
-	if (!ballot_read(lock, i, reply, 1, &answer))
+	if (!alias_read(ballot, i, reply, 1, &answer))
 		return;
 	said = reply->value;
 	if (reply->count <= NAMES || said[1].text == NULL ||
 	    said[1].length == 0 || said[1].length >= CURSOR_SIZE ||
 	    said[2].number < 0 || said[3].text != NULL || said[3].number < -1) {
-		ballot_reject(lock, i);
+		ballot_reject(ballot, i);
 		return;
 	}
-	lock->vote[i] = VOTE_YES;
+	ballot->vote[i] = VOTE_YES;
 	snprintf(listing->cursor, CURSOR_SIZE, "%s", said[1].text);
 	listing->looked_at += (uint64_t)said[2].number;
 	listing->keys = said[3].number;
@@ -161,23 +216,24 @@ static bool never(void *context)
 	return false;
 }
 
-/* One page of the scanned server's names; false where that is lost. */
+/* One page of the scanned server's names; false if the server is lost. */
 static bool scan_page(struct listing *listing, const char *pattern)
 {
-	struct judge judge = {listing, on_scan, never};
-	struct lock *lock = &listing->look.lock;
-	struct quorum *quorum = lock->quorum;
+	struct reply_handler handler = {listing, on_scan, never};
+	struct ballot *ballot = &listing->batch.ballot;
+	struct quorum *quorum = ballot->quorum;
 	size_t i = listing->scanned;
 
 	quorum_round(quorum);
-	lock->vote[i] = VOTE_PENDING;
+	ballot->vote[i] = VOTE_PENDING;
 	if (listing->nodes.count > 0)
 		server_visit(&quorum->servers[i],
 			     &listing->nodes.list[listing->node]);
-	script_scan(lock, i, listing->cursor, pattern);
-	quorum_gather(quorum, deadline_in(quorum->timeout), &judge);
-	listing->look.lost[i] = lock->vote[i] != VOTE_YES;
-	return !listing->look.lost[i];
+	script_scan(quorum, i, listing->cursor, pattern);
+	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
+		      &handler);
+	listing->batch.lost[i] = ballot->vote[i] != VOTE_YES;
+	return !listing->batch.lost[i];
 }
 
 /*
@@ -217,10 +273,10 @@ static bool lose_endless(struct listing *listing)
 {
 	size_t i = listing->scanned;
 
-	server_blame(&listing->look.lock.quorum->servers[i], CAUSE_NONSENSE,
-		     "its SCAN does not end");
-	listing->look.lock.vote[i] = VOTE_FAILED;
-	listing->look.lost[i] = true;
+	conn_blame(&listing->batch.ballot.quorum->servers[i].conn,
+		   CAUSE_NONSENSE, "its SCAN does not end");
+	listing->batch.ballot.vote[i] = VOTE_FAILED;
+	listing->batch.lost[i] = true;
 	return false;
 }
 
@@ -237,11 +293,11 @@ static bool scan_node(struct listing *listing, const char *pattern)
 		     n++)
 			add_record(listing, listing->names[n]);
 		if (goes_on(listing))
-			look(listing);
+			ask_batch(listing);
 		if (lister->progress != NULL)
 			lister->progress(lister->context, listing->looked_at,
-					 listing->listed.count);
-		if (!goes_on(listing) || listing->look.lost[listing->scanned])
+					 listing->listed_count);
+		if (!goes_on(listing) || listing->batch.lost[listing->scanned])
 			return false;
 		if (strcmp(listing->cursor, "0") == 0)
 			return true;
@@ -251,21 +307,21 @@ static bool scan_node(struct listing *listing, const char *pattern)
 
 static bool find_nodes(struct listing *listing)
 {
-	struct lock *lock = &listing->look.lock;
+	struct ballot *ballot = &listing->batch.ballot;
 	size_t i = listing->scanned;
 
-	if (cluster_ask(&lock->quorum->servers[i], lock->quorum->timeout,
+	if (cluster_ask(&ballot->quorum->servers[i], ballot->quorum->timeout,
 			&listing->nodes) == 0)
 		return true;
-	lock->vote[i] = VOTE_FAILED;
-	listing->look.lost[i] = true;
+	ballot->vote[i] = VOTE_FAILED;
+	listing->batch.lost[i] = true;
 	return false;
 }
 
 /* A cluster's server is all of its masters. */
 static bool scan_server(struct listing *listing, const char *pattern)
 {
-	const struct quorum *quorum = listing->look.lock.quorum;
+	const struct quorum *quorum = listing->batch.ballot.quorum;
 	bool done;
 
 	if (quorum->servers[listing->scanned].url.kind != URL_CLUSTER)
@@ -281,60 +337,74 @@ static bool scan_server(struct listing *listing, const char *pattern)
 /* Whether those that have not been scanned are too few for a quorum. */
 static bool is_scanned(const struct listing *listing)
 {
-	const struct quorum *quorum = listing->look.lock.quorum;
+	const struct quorum *quorum = listing->batch.ballot.quorum;
 	size_t left = 0;
 
 	for (size_t i = 0; i < quorum->count; i++)
-		left += !listing->look.lost[i] && !listing->done[i];
+		left += !listing->batch.lost[i] && !listing->done[i];
 	return left < quorum_size(quorum);
 }
 
 static void scan_servers(struct listing *listing, const char *pattern)
 {
-	for (size_t i = 0; i < listing->look.lock.quorum->count; i++) {
+	for (size_t i = 0; i < listing->batch.ballot.quorum->count; i++) {
 		if (!goes_on(listing) || is_scanned(listing))
 			break;
 		listing->scanned = i;
-		if (!listing->look.lost[i])
+		if (!listing->batch.lost[i])
 			listing->done[i] = scan_server(listing, pattern);
 	}
 }
 
-/* A pattern that the record of each KEY that the pattern matches matches. */
+/* A SCAN pattern that matches the record of every KEY matching `pattern`. */
 static void match_records(struct buffer *text, const char *pattern)
 {
 	if (pattern != NULL && strpbrk(pattern, "[\\") == NULL)
 		buffer_print(text, "*%s", pattern);
-	buffer_print(text, "*" RECORD_SUFFIX);
+	buffer_print(text, "*" NAMES_SUFFIX);
 }
 
-int lock_list(struct quorum *quorum, const char *pattern,
-	      const struct lister *lister, struct error *error)
+/* To the shell, a backslash that ends a pattern is a byte like any other. With it
+ * fnmatch(3) matches nothing. */
+static void mend_pattern(struct buffer *text, const char *pattern)
 {
-	struct listing *listing = heap_get(1, sizeof(*listing));
-	struct buffer records = {0};
+	size_t end = strlen(pattern), at = end;
+
+	while (at > 0 && pattern[at - 1] == '\\')
+		at--;
+	buffer_print(text, (end - at) % 2 == 1 ? "%s\\" : "%s", pattern);
+}
+
+int scan_locks(struct quorum *quorum, const char *pattern,
+	       const struct lister *lister, struct error *error)
+{
+	struct listing *listing = xcalloc(1, sizeof(*listing));
+	struct buffer records = {0}, mended = {0};
 	int result = 0;
 
-	listing->pattern = pattern;
+	if (pattern != NULL)
+		mend_pattern(&mended, pattern);
+	listing->pattern = mended.data;
 	listing->lister = lister;
-	listing->at_once = LOOK_MOST;
+	listing->at_once = BATCH_MOST;
 	for (size_t i = 0; i < quorum->count; i++) {
-		quorum->servers[i].bounds.wide = true;
+		quorum->servers[i].conn.bounds.wide = true;
 		if (quorum->servers[i].url.kind == URL_CLUSTER)
 			listing->at_once = 1;
 	}
 	match_records(&records, pattern);
-	look_init(&listing->look, quorum);
-	look_round(&listing->look); /* who is there at all */
+	batch_init(&listing->batch, quorum);
+	batch_round(&listing->batch); /* which servers answer at all */
 	scan_servers(listing, records.data);
-	if (!look_has_quorum(&listing->look)) {
-		ballot_explain_failure(&listing->look.lock, error);
+	if (!batch_has_quorum(&listing->batch)) {
+		explain_failure(&listing->batch.ballot, error);
 		result = -1;
 	}
-	look_release(&listing->look);
+	batch_release(&listing->batch);
 	forget_names(listing);
-	keyset_release(&listing->listed);
+	tdestroy(listing->listed, free);
 	buffer_release(&records);
+	buffer_release(&mended);
 	free(listing);
 	return result;
 }

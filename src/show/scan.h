@@ -1,17 +1,22 @@
 /*
- * All locks that are held: their records are looked for with SCAN, a page at a
- * time, and each page's locks are then asked for on every server.
+ * Lists all locks that are held. SCAN finds their records, a page at a time; then all
+ * servers are asked for the locks of that page.
  *
- * A lock is listed where a quorum has it. Any quorum has a server in common
- * with any set of servers that leaves out fewer than that; so it is enough to
- * scan so many of those that answer.
+ * A lock is listed if a quorum has it. Any quorum has a server in common with any set
+ * of servers that leaves out fewer than a quorum. So servers are scanned until those
+ * that are left are too few for a quorum.
  *
- * SCAN may tell a name twice, and servers tell the same names: a lock that has
- * been listed is remembered (keyset.h). One that is taken or given back
- * meanwhile may be listed or not.
+ * SCAN may return a name twice, and several servers return the same names: each KEY
+ * is remembered when it is listed, so that it is listed once. A lock that is taken
+ * or given back meanwhile may be listed or not.
+ *
+ * Patterns are those of the shell: fnmatch(3) in the C locale, byte by byte. Servers
+ * have other patterns: there ! negates nothing, and there are no classes. So
+ * servers are sent only what means the same in both, and what they find is
+ * matched here.
  */
-#ifndef LOCK_LIST_H
-#define LOCK_LIST_H
+#ifndef SHOW_SCAN_H
+#define SHOW_SCAN_H
 
 #include "show/batch.h"
 
@@ -23,10 +28,10 @@ struct lister {
 	void (*progress)(void *context, uint64_t looked_at, uint64_t locks);
 };
 
-/* Lists the locks whose KEY the pattern (glob.h) matches; NULL for all. 0, or
- * -1 with *error where no quorum answers (any more). The quorum's servers may
+/* Lists the locks whose KEY the pattern matches; NULL for all. 0, or
+ * -1 with *error if no quorum answers (any more). The quorum's servers may
  * send large replies from here on. */
-int lock_list(struct quorum *quorum, const char *pattern,
-	      const struct lister *lister, struct error *error);
+int scan_locks(struct quorum *quorum, const char *pattern,
+	       const struct lister *lister, struct error *error);
 
 #endif

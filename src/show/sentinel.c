@@ -7,28 +7,32 @@
 
 #include "show/server_facts.h"
 #include "base/duration.h"
-#include "base/alloc.h"
+#include "base/number.h"
 #include "server/quorum.h"
 
-/* ms from a master that is taken for dead to another that redlock knows of: their
- * votes, the change, and a look at them each second */
+/* ms from the moment when a master is taken for dead until redlock knows another:
+ * the Sentinels' votes, the change, and a question each second */
 #define FAILOVER_TIME 3000
+
+struct heard {
+	int64_t longest;
+	bool from[SEEDS_MAX];
+};
 
 static void hear(void *context, size_t i, const struct reply *reply)
 {
-	int64_t *longest = context;
+	struct heard *heard = context;
 	struct value value;
-	size_t digits;
+	int64_t time;
 
-	(void)i;
 	if (reply == NULL || reply->failure != NULL)
 		return;
+	heard->from[i] = true;
 	value = reply_pair(reply, "down-after-milliseconds");
-	digits = value.text != NULL ? strspn(value.text, "0123456789") : 0;
-	if (digits == 0 || digits > 15 || value.text[digits] != '\0')
-		return;
-	if (strtoll(value.text, NULL, 10) > *longest)
-		*longest = strtoll(value.text, NULL, 10);
+	if (value.text != NULL &&
+	    number_parse(value.text, 0, DURATION_MAX, &time) == 0 &&
+	    time > heard->longest)
+		heard->longest = time;
 }
 
 static bool never(void *context)
@@ -44,33 +48,50 @@ static void ask(struct quorum *quorum, const char *master)
 
 	quorum_round(quorum);
 	for (size_t i = 0; i < quorum->count; i++) {
-		quorum->servers[i].guest = true;
-		quorum->servers[i].identify = false;
-		quorum_ask(quorum, i, false, words, 3);
+		quorum->servers[i].conn.login_optional = true;
+		quorum_ask(quorum, i, ASK_PLAINLY, words, 3);
 	}
 }
 
-int64_t sentinel_down_after(const struct url *url, int64_t timeout)
+static void note_failures(struct sentinels *sentinels,
+			  const struct quorum *quorum,
+			  const struct heard *heard)
 {
-	struct url *urls = heap_get(url->seed_count, sizeof(*urls));
-	int64_t longest = -1;
-	struct judge judge = {&longest, hear, never};
+	sentinels->count = quorum->count;
+	for (size_t i = 0; i < quorum->count; i++) {
+		const struct server *server = &quorum->servers[i];
+
+		if (heard->from[i])
+			continue;
+		buffer_print(&sentinels->why, "%s%s: %s",
+			     sentinels->failed++ > 0 ? ", " : "",
+			     server->url.name, server->conn.refusal.text);
+	}
+}
+
+void sentinels_ask(struct sentinels *sentinels, const struct url *url,
+		   int64_t timeout)
+{
+	struct heard heard = {.longest = -1};
+	struct reply_handler handler = {&heard, hear, never};
 	struct quorum quorum;
 
-	for (size_t i = 0; i < url->seed_count; i++) {
-		urls[i] = url_copy(&url->seeds[i]);
-		urls[i].user = heap_copy(url->user);
-		urls[i].password = heap_copy(url->password);
-	}
-	quorum_init(&quorum, urls, url->seed_count, timeout, false);
+	*sentinels = (struct sentinels){0};
+	quorum_init_seeds(&quorum, url, timeout);
 	ask(&quorum, url->master);
-	quorum_gather(&quorum, deadline_in(timeout), &judge);
+	quorum_gather(&quorum, wait_until(deadline_in(timeout)), &handler);
+	sentinels->down_after = heard.longest;
+	note_failures(sentinels, &quorum, &heard);
 	quorum_release(&quorum);
-	free(urls);
-	return longest;
 }
 
-void sentinel_advise(struct buffer *warnings, int64_t down_after, int64_t ttl)
+void sentinels_release(struct sentinels *sentinels)
+{
+	buffer_release(&sentinels->why);
+}
+
+static void advise_time(struct buffer *warnings, int64_t down_after,
+			int64_t ttl)
 {
 	int64_t most = ttl / 2 - FAILOVER_TIME;
 	int64_t enough = 2 * (down_after + FAILOVER_TIME);
@@ -91,5 +112,19 @@ void sentinel_advise(struct buffer *warnings, int64_t down_after, int64_t ttl)
 		 duration_format(lease, ttl));
 	snprintf(remedy, sizeof(remedy), "%suse -t %" PRId64 "s", lower,
 		 (enough + 999) / 1000);
-	checkup_warn(warnings, WARNING_SENTINEL, text, remedy, "");
+	warning_add(warnings, WARNING_SENTINEL, text, remedy, "");
+}
+
+void sentinels_advise(struct buffer *warnings,
+		      const struct sentinels *sentinels, int64_t ttl)
+{
+	char text[64];
+
+	advise_time(warnings, sentinels->down_after, ttl);
+	if (sentinels->failed == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%zu of %zu Sentinels did not answer: ", sentinels->failed,
+		 sentinels->count);
+	warning_add(warnings, WARNING_SENTINEL, text, sentinels->why.data, "");
 }

@@ -1,22 +1,33 @@
 /*
- * What Sentinels (discovery.h) say of the master that they watch. Only doctor
- * asks for it, no lock does.
+ * What Sentinels (discovery.h) say of the master that they watch. Only doctor asks
+ * them for this.
  */
-#ifndef SENTINEL_H
-#define SENTINEL_H
+#ifndef SHOW_SENTINEL_H
+#define SHOW_SENTINEL_H
 
 #include <stdint.h>
 
-#include "base/output.h"
+#include "base/buffer.h"
 #include "net/url.h"
 
-/* How long the Sentinels of a URL_SENTINEL wait for a silent master before they
- * make another one: the longest time that one of them names, in ms; -1 if none
- * does within timeout (ms). */
-int64_t sentinel_down_after(const struct url *url, int64_t timeout);
+/* What they say, or do not. */
+struct sentinels {
+	/* How long they wait for a silent master before they make another one,
+	 * in ms: the longest time that any of them names. -1: none answers. */
+	int64_t down_after;
+	size_t failed, count; /* that do not answer, or refuse; of how many */
+	struct buffer why;    /* owned; which of them, and why */
+};
 
-/* Warns (checkup.h) if a run with this ttl (ms) would be over before there is
- * another master. */
-void sentinel_advise(struct buffer *warnings, int64_t down_after, int64_t ttl);
+/* Asks the Sentinels of a URL_SENTINEL, for no longer than timeout (ms). */
+void sentinels_ask(struct sentinels *sentinels, const struct url *url,
+		   int64_t timeout);
+void sentinels_release(struct sentinels *sentinels);
+
+/* Adds a warning (warning.h) if a run with this ttl (ms) would be over before there
+ * is another master, and one if a Sentinel has failed: the others may still be a
+ * majority, so nothing else tells. */
+void sentinels_advise(struct buffer *warnings,
+		      const struct sentinels *sentinels, int64_t ttl);
 
 #endif

@@ -5,79 +5,29 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/number.h"
 #include "server/identity.h"
 
 #define OLDEST_VERSION '5' /* whose scripts may write what they know by TIME */
+#define USERS_VERSION '6'  /* the first that has users */
 #define CLOCKS_APART 1000  /* ms; less is what NTP is content with */
 
-static const char warning_names[WARNINGS][13] = {
-	[WARNING_RIGHTS] = "rights",
-	[WARNING_SUBSCRIPTION] = "subscription",
-	[WARNING_EVICTION] = "eviction",
-	[WARNING_RESTART] = "restart",
-	[WARNING_CLOCK] = "clock",
-	[WARNING_SENTINEL] = "sentinel",
-	[WARNING_EVEN] = "even",
-	[WARNING_PERMITS] = "permits",
-};
-
-void checkup_init(struct checkup *at)
+void server_facts_init(struct server_facts *at)
 {
-	*at = (struct checkup){
+	*at = (struct server_facts){
+		.software = "Redis",
 		.appends = -1,
+		.reads = -1,
 		.saves = -1,
 		.uptime = -1,
+		.replicas = -1,
 		.trip = -1,
 	};
 }
 
-void checkup_release(struct checkup *at)
+void server_facts_release(struct server_facts *at)
 {
 	buffer_release(&at->warnings);
-}
-
-/* Each stands behind its number, counted from 1, and ends with a NUL. */
-void checkup_warn(struct buffer *warnings, enum warning warning,
-		  const char *text, const char *more, const char *remedy)
-{
-	buffer_print(warnings, "%c%s%s%s", (int)warning + 1, text, more,
-		     remedy);
-	buffer_append(warnings, "", 1);
-}
-
-const char *checkup_next(const struct buffer *warnings, size_t *at,
-			 uint32_t accepted, const char **name)
-{
-	while (*at < warnings->length) {
-		const char *text = warnings->data + *at;
-		unsigned warning = (unsigned)text[0] - 1;
-
-		*at += strlen(text) + 1;
-		*name = warning_names[warning];
-		if (!(accepted >> warning & 1))
-			return text + 1;
-	}
-	return NULL;
-}
-
-int checkup_read_names(const char *names, uint32_t *accepted)
-{
-	*accepted = 0;
-	for (;;) {
-		size_t length = strcspn(names, ","), n = 0;
-
-		while (n < WARNINGS &&
-		       (strlen(warning_names[n]) != length ||
-			memcmp(warning_names[n], names, length) != 0))
-			n++;
-		if (n == WARNINGS)
-			return -1;
-		*accepted |= UINT32_C(1) << n;
-		names += length;
-		if (*names++ == '\0')
-			return 0;
-		names += strspn(names, " ");
-	}
 }
 
 /* --- what it says --------------------------------------------------------- */
@@ -91,12 +41,14 @@ static void read_text(char to[FACT_SIZE], const char *info, const char *name)
 		memcpy(to, text, length);
 }
 
-/* Of up to 15 digits, else -1. */
+/* -1: there is none, or it is beyond belief. */
 static int64_t to_number(const char *text)
 {
-	size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
+	int64_t number;
 
-	return digits > 0 && digits <= 15 ? strtoll(text, NULL, 10) : -1;
+	return text != NULL && number_read(&text, 0, DURATION_MAX, &number) == 0
+		       ? number
+		       : -1;
 }
 
 static int64_t read_number(const char *info, const char *name)
@@ -106,10 +58,19 @@ static int64_t read_number(const char *info, const char *name)
 	return to_number(identity_find(info, name, &length));
 }
 
-const char *checkup_read_info(struct checkup *at, const char *info,
-			      bool clustered)
+static bool is_before(const struct server_facts *at, char version)
 {
-	read_text(at->version, info, "\nredis_version:");
+	return at->version[0] < version && at->version[1] == '.';
+}
+
+const char *server_facts_read_info(struct server_facts *at, const char *info,
+				   bool clustered)
+{
+	read_text(at->version, info, "\nvalkey_version:");
+	if (at->version[0] != '\0')
+		at->software = "Valkey";
+	else
+		read_text(at->version, info, "\nredis_version:");
 	read_text(at->policy, info, "\nmaxmemory_policy:");
 	if (strstr(info, "\nmaxmemory:0\r") != NULL)
 		strlcpy(at->policy, "noeviction", FACT_SIZE);
@@ -119,7 +80,10 @@ const char *checkup_read_info(struct checkup *at, const char *info,
 	at->uptime = read_number(info, "\nuptime_in_seconds:");
 	if (at->uptime > 0)
 		at->uptime *= 1000;
-	if (at->version[0] < OLDEST_VERSION && at->version[1] == '.')
+	at->replicas = read_number(info, "\nconnected_slaves:");
+	if (is_before(at, USERS_VERSION))
+		at->reads = 1;
+	if (is_before(at, OLDEST_VERSION))
 		return "too old: locks need Redis 5 or later";
 	if (strstr(info, "\nrole:slave") != NULL)
 		return "a replica: name its master";
@@ -128,7 +92,8 @@ const char *checkup_read_info(struct checkup *at, const char *info,
 	return NULL;
 }
 
-void checkup_read_config(struct checkup *at, const struct reply *reply)
+void server_facts_read_config(struct server_facts *at,
+			      const struct reply *reply)
 {
 	for (size_t n = 0; n + 1 < reply->count; n += 2) {
 		const char *name = reply->value[n].text;
@@ -145,8 +110,13 @@ void checkup_read_config(struct checkup *at, const struct reply *reply)
 	}
 }
 
-void checkup_read_time(struct checkup *at, const struct reply *reply,
-		       int64_t asked, int64_t trip)
+void server_facts_read_user(struct server_facts *at, const struct reply *reply)
+{
+	at->reads = identity_may_do_all(reply);
+}
+
+void server_facts_read_time(struct server_facts *at, const struct reply *reply,
+			    int64_t asked, int64_t trip)
 {
 	int64_t seconds = to_number(reply->value[0].text);
 	int64_t more = to_number(reply->value[1].text);
@@ -154,7 +124,8 @@ void checkup_read_time(struct checkup *at, const struct reply *reply,
 	if (seconds < 0 || more < 0 || (at->trip >= 0 && at->trip <= trip))
 		return;
 	at->trip = trip;
-	/* it said so somewhen on the way, which is no difference of clocks */
+	/* the server read its clock at some point of the round trip: a
+	 * difference of up to half of it is not clock skew */
 	at->ahead = seconds * 1000 + more / 1000 - asked - trip / 2;
 	if (llabs(at->ahead) <= trip / 2 + 1)
 		at->ahead = 0;
@@ -162,25 +133,35 @@ void checkup_read_time(struct checkup *at, const struct reply *reply,
 
 /* --- what it means -------------------------------------------------------- */
 
-void checkup_advise(struct checkup *at, int64_t quarantine)
+void server_facts_advise(struct server_facts *at, int64_t quarantine)
 {
 	char text[DURATION_TEXT];
 
 	if (at->policy[0] != '\0' && strcmp(at->policy, "noeviction") != 0)
-		checkup_warn(&at->warnings, WARNING_EVICTION,
-			     "it may evict locks: maxmemory-policy is ",
-			     at->policy, ": set it to noeviction");
+		warning_add(&at->warnings, WARNING_EVICTION,
+			    "it may evict locks: maxmemory-policy is ",
+			    at->policy, ": set it to noeviction");
 	if (at->appends < 1 && quarantine == 0)
-		checkup_warn(&at->warnings, WARNING_RESTART, "a restart ",
-			     at->appends < 0 ? "may forget its locks"
-			     : at->saves > 0 ? "forgets its latest locks"
-					     : "forgets its locks",
-			     ", and grants them anew: set appendonly yes, or "
-			     "use --quarantine");
+		warning_add(&at->warnings, WARNING_RESTART, "a restart ",
+			    at->appends < 0 ? "may forget its locks"
+			    : at->saves > 0 ? "forgets its latest locks"
+					    : "forgets its locks",
+			    ", and grants them anew: set appendonly yes, or "
+			    "use --quarantine");
+	if (at->appends > 0 && at->reads < 1)
+		warning_add(&at->warnings, WARNING_DEFAULT,
+			    "a restart may forget its locks: its user default ",
+			    at->reads < 0 ? "may lack rights, which our user "
+					    "may not ask for"
+					  : "lacks rights",
+			    at->reads < 0
+				    ? ": allow it +acl|getuser"
+				    : ": give it ~* &* +@all in the server's "
+				      "ACL, even if it is off");
 	if (llabs(at->ahead) > CLOCKS_APART)
-		checkup_warn(&at->warnings, WARNING_CLOCK,
-			     "its clock and ours are ",
-			     duration_format(text, llabs(at->ahead)),
-			     " apart: fences may fall where data is lost: set "
-			     "both by NTP");
+		warning_add(&at->warnings, WARNING_CLOCK,
+			    "its clock and ours are ",
+			    duration_format(text, llabs(at->ahead)),
+			    " apart: fences may fall where data is lost: set "
+			    "both by NTP");
 }

@@ -1,77 +1,55 @@
 /*
- * What a server says of itself, as far as it matters to a lock, and what is to
- * be improved. All of it is what the server said: it is shown, and decides no
- * vote.
+ * What a server says of itself, as far as it matters to a lock, and what should be
+ * improved. All of it is only shown, and decides no vote.
  */
-#ifndef CHECKUP_H
-#define CHECKUP_H
+#ifndef SHOW_SERVER_FACTS_H
+#define SHOW_SERVER_FACTS_H
 
 #include "base/error.h"
-#include "base/output.h"
+#include "base/warning.h"
 #include "server/reply.h"
 
 #define FACT_SIZE 24
 
-/* Numbers are -1 and texts empty where they are not known. */
-struct checkup {
-	char version[FACT_SIZE];
+/* If something is not known, a number is -1 and a text is empty. */
+struct server_facts {
+	const char *software;    /* "Redis" or "Valkey" */
+	char version[FACT_SIZE]; /* its own, not the one that it is like */
 	char policy
 		[FACT_SIZE]; /* maxmemory-policy; "noeviction" without a limit */
 	char fsync[FACT_SIZE]; /* appendfsync */
 	int64_t appends;       /* whether it has an append-only file */
+	int64_t reads;         /* whether its user default may read all of that
+				* (server/identity.h) */
 	int64_t saves;         /* whether it takes snapshots */
 	int64_t uptime;        /* ms */
+	int64_t replicas;      /* that are connected */
 	int64_t trip;  /* ms, to the server and back, the best of a few */
-	int64_t ahead; /* ms of its clock before ours, where trip is known */
-	struct buffer warnings; /* for checkup_next; owned */
+	int64_t ahead; /* ms of its clock before ours, if trip is known */
+	struct buffer warnings; /* of warning.h; owned */
 	struct error error;     /* why it would grant no lock; "" */
 };
 
-void checkup_init(struct checkup *at);
-void checkup_release(struct checkup *at);
+void server_facts_init(struct server_facts *at);
+void server_facts_release(struct server_facts *at);
 
-/* What a user may accept; an accepted one is not printed. */
-enum warning {
-	WARNING_RIGHTS,
-	WARNING_SUBSCRIPTION,
-	WARNING_EVICTION,
-	WARNING_RESTART,
-	WARNING_CLOCK,
-	WARNING_SENTINEL,
-	WARNING_EVEN,
-	WARNING_PERMITS,
-	WARNINGS,
-};
+/* The answer to INFO. clustered: the server has a cluster's URL. NULL, or why it is
+ * no server for locks. */
+const char *server_facts_read_info(struct server_facts *at, const char *info,
+				   bool clustered);
 
-/* Adds a warning. */
-void checkup_warn(struct buffer *warnings, enum warning warning,
-		  const char *text, const char *more, const char *remedy);
+/* The answer to CONFIG GET. */
+void server_facts_read_config(struct server_facts *at,
+			      const struct reply *reply);
 
-/* Its text from *at on, which is moved to the next one, without those accepted
- * (1 << warning); NULL: no more. *name: by which it is accepted. */
-const char *checkup_next(const struct buffer *warnings, size_t *at,
-			 uint32_t accepted, const char **name);
+/* The answer to ACL GETUSER default. */
+void server_facts_read_user(struct server_facts *at, const struct reply *reply);
 
-/* Reads names with commas. -1 if there is an unknown one. */
-int checkup_read_names(const char *names, uint32_t *accepted);
+/* The answer to TIME. asked: the wall clock then; trip: ms since. */
+void server_facts_read_time(struct server_facts *at, const struct reply *reply,
+			    int64_t asked, int64_t trip);
 
-/* All names, with commas. */
-#define WARNING_NAMES \
-	"rights, subscription, eviction, restart, clock, sentinel, even, permits"
-
-/* What answers INFO. clustered: by a cluster's URL. NULL, or why it is no
- * server for locks. */
-const char *checkup_read_info(struct checkup *at, const char *info,
-			      bool clustered);
-
-/* What answers CONFIG GET. */
-void checkup_read_config(struct checkup *at, const struct reply *reply);
-
-/* What answers TIME, asked trip ms ago, at this time of the wall clock. */
-void checkup_read_time(struct checkup *at, const struct reply *reply,
-		       int64_t asked, int64_t trip);
-
-/* Warns of what all this means. quarantine (ms): 0 for none. */
-void checkup_advise(struct checkup *at, int64_t quarantine);
+/* Adds the warnings that follow from all this. quarantine (ms): 0 for none. */
+void server_facts_advise(struct server_facts *at, int64_t quarantine);
 
 #endif

@@ -45,7 +45,7 @@ static const char *ordinal(char text[24], int64_t number)
 
 static void set_title(struct progress *progress, int64_t place)
 {
-	const struct argument *key = &progress->lock->key;
+	const struct argument *key = &progress->lock->names.key;
 	char number[24];
 
 	if (place == progress->place && title_is_set())
@@ -76,7 +76,7 @@ static void draw(const struct progress *progress, const struct busy *busy,
 	record_print_who(&who, busy);
 	record_print_times(&times, busy);
 	print_wait(&wait, place, waited);
-	log_live(progress->lock->key.data, who.data,
+	log_live(progress->lock->names.key.data, who.data,
 		 times.data != NULL ? times.data : "", wait.data);
 	buffer_release(&who);
 	buffer_release(&times);
@@ -86,7 +86,7 @@ static void draw(const struct progress *progress, const struct busy *busy,
 static void tell(const struct progress *progress, const struct busy *busy,
 		 int64_t place, int64_t waited, const char *outage)
 {
-	const struct argument *key = &progress->lock->key;
+	const struct argument *key = &progress->lock->names.key;
 	struct buffer who = {0}, wait = {0};
 
 	print_wait(&wait, place, waited);

@@ -6,25 +6,25 @@
  *	wake = progress_show(&progress, &busy, place, NULL);
  *	progress_end();
  *
- * In a terminal's foreground that is one live line, drawn each second (log.h).
- * Elsewhere it is a line after 10 s, after 1, 5 and 15 min, and then each 30
- * min; with -v there is one at once, too; with -q there is none. If one of us
- * and the holders seems to have forgotten -P, a line says so at once. The
- * process title names the place.
+ * In the foreground of a terminal that is one live line, drawn each second
+ * (log.h). Elsewhere it is a line after 10 s, after 1, 5 and 15 min, and then
+ * every 30 min. With -v there is also a line at once; with -q there is none. If
+ * either we or the holders seem to have forgotten -P, a line says so at once.
+ * The process title names the place.
  *
- * Nothing is asked of the servers for it: what their last refusals said is
- * told. A waiter asks each server again every 5 s at most (requests.h), so a
- * new holder is known by then.
+ * The servers are asked nothing for it: it shows what their last refusals said.
+ * A waiter asks each server again every 5 s at most (requests.h), so a new
+ * holder is known by then.
  */
-#ifndef PROGRESS_H
-#define PROGRESS_H
+#ifndef WAIT_PROGRESS_H
+#define WAIT_PROGRESS_H
 
 #include "lock/lock.h"
 
 struct progress {
 	const struct lock *lock;
 	int64_t began; /* clock_ms() */
-	int64_t due;   /* ms waited: when the next line is told */
+	int64_t due;   /* ms waited: when the next line is written */
 	int64_t place; /* that the title names */
 	bool warned;   /* of a forgotten -P */
 };
@@ -32,7 +32,7 @@ struct progress {
 void progress_init(struct progress *progress, const struct lock *lock,
 		   int64_t began);
 
-/* After how many ms of waiting a line is told next. */
+/* After how many ms of waiting the next line is written. */
 int64_t progress_after(int64_t waited);
 
 /* place: ours in the queue, from 1; 0 for none; -1 if it is not known yet: what

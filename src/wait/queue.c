@@ -6,8 +6,10 @@
 
 #include "lock/attempt.h"
 #include "base/log.h"
+#include "lock/rights.h"
 #include "lock/script.h"
-#include "lock/silence.h"
+#include "base/lease.h"
+#include "lock/explain.h"
 #include "lock/trust.h"
 
 #define PARTIAL_LONGEST 500 /* ms */
@@ -18,25 +20,41 @@
 
 static size_t granted(const struct lock *lock)
 {
-	return ballot_count(lock, VOTE_YES) +
-	       ballot_count(lock, VOTE_QUARANTINED);
+	return ballot_count(&lock->ballot, VOTE_YES) +
+	       ballot_count(&lock->ballot, VOTE_QUARANTINED);
+}
+
+/* It granted this attempt KEY, and its replicas do not have that. */
+static bool is_behind(const struct ballot *ballot, size_t i)
+{
+	return ballot->vote[i] == VOTE_FAILED &&
+	       ballot_is_unacknowledged(ballot, i);
+}
+
+static size_t count_behind(const struct ballot *ballot)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		count += is_behind(ballot, i);
+	return count;
 }
 
 /* The end of validity of the last vote that a quorum needs. */
 static struct deadline quorum_validity(const struct queue *queue)
 {
-	const struct lock *lock = queue->lock;
+	const struct ballot *ballot = &queue->lock->ballot;
 	struct deadline best = deadline_at(0);
 
-	for (size_t i = 0; i < lock->quorum->count; i++) {
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		struct deadline valid = queue->requests.at[i].valid;
 		size_t as_good = 0;
 
-		for (size_t k = 0; k < lock->quorum->count; k++)
-			as_good += lock->vote[k] == VOTE_YES &&
+		for (size_t k = 0; k < ballot->quorum->count; k++)
+			as_good += ballot->vote[k] == VOTE_YES &&
 				   queue->requests.at[k].valid.at >= valid.at;
-		if (lock->vote[i] == VOTE_YES && valid.at > best.at &&
-		    as_good >= quorum_size(lock->quorum))
+		if (ballot->vote[i] == VOTE_YES && valid.at > best.at &&
+		    as_good >= quorum_size(ballot->quorum))
 			best = valid;
 	}
 	return best;
@@ -46,89 +64,123 @@ static struct deadline quorum_validity(const struct queue *queue)
 static void tidy(struct queue *queue)
 {
 	struct lock *lock = queue->lock;
+	struct ballot *ballot = &lock->ballot;
 
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		bool done = lock->kind == KIND_NONE
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		bool done = lock->wish.kind == KIND_NONE
 				    ? !requests_may_queue(&queue->requests, i)
-				    : lock->vote[i] == VOTE_YES;
+				    : ballot->vote[i] == VOTE_YES;
 
 		if (done || lock->barred[i] || queue->requests.at[i].sent == 0)
 			continue;
-		if (lock->kind == KIND_NONE)
+		if (lock->wish.kind == KIND_NONE)
 			script_release(lock, i, 0);
 		else
 			script_put_back(lock, i);
-		quorum_forget(lock->quorum, i);
+		quorum_forget(ballot->quorum, i);
 	}
 }
 
-/* A lease that is a message's does for those who renew it, as long as most of it
- * is left; where it is the whole ttl, as long as they have the time to begin
- * with. */
+/* A lease that a message granted is enough for a holder that renews it, if most
+ * of it is left. If it is the whole ttl, the validity needed must be left, too. */
 static bool is_enough(const struct queue *queue)
 {
 	const struct lock *lock = queue->lock;
-	int64_t left = deadline_left(lock->valid);
+	int64_t left = deadline_left(lock->grant.valid);
 
 	if (!queue->requests.by_message)
-		return left > lock->room;
-	return lock->room > 0 && left > lock->lease / 2 &&
-	       (lock->lease < lock->ttl || left > lock->room);
+		return left > lock->wish.validity_needed;
+	return lock->wish.validity_needed > 0 && left > lock->grant.lease / 2 &&
+	       (lock->grant.lease < lock->wish.ttl ||
+		left > lock->wish.validity_needed);
 }
 
-static enum lock_result win(struct queue *queue, struct error *error)
+static void tell_outage(const struct queue *queue)
+{
+	const struct argument *key = &queue->lock->names.key;
+
+	log_notice("%.*s: still waiting: %s", (int)key->length, key->data,
+		   queue->outage.text);
+}
+
+/* It is given back, and waited for again. If replicas lack it, that is an outage:
+ * it is over when others can hold KEY. */
+static enum lock_result miss(struct queue *queue, enum lock_result result)
+{
+	const struct ballot *ballot = &queue->lock->ballot;
+	bool told = queue->outage.code != 0, lacks_replicas = false;
+
+	if (result == LOCK_INTERRUPTED)
+		return result;
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		lacks_replicas |= ballot_is_unacknowledged(ballot, i);
+	if (!lacks_replicas)
+		return LOCK_AGAIN;
+	explain_failure(ballot, &queue->outage);
+	if (!queue->lacks_replicas && !told)
+		tell_outage(queue);
+	queue->lacks_replicas = true;
+	return LOCK_AGAIN;
+}
+
+static enum lock_result win(struct queue *queue, int interrupt,
+			    struct error *error)
 {
 	struct lock *lock = queue->lock;
-	struct hearing hearing = {.lock = lock, .busy = queue->requests.busy};
-	struct deadline until = deadline_in(lock->quorum->timeout);
+	struct wait wait = {deadline_in(lock->ballot.quorum->timeout),
+			    interrupt};
 	enum lock_result result = LOCK_OK;
 
-	lock->quorum->mailbox = NULL; /* no vote is added from here on */
-	if (lock->kind == KIND_NONE) {
+	lock->ballot.quorum->mailbox = NULL; /* no vote is added from here on */
+	if (lock->wish.kind == KIND_NONE) {
 		tidy(queue);
 		return LOCK_OK;
 	}
-	lock->valid = quorum_validity(queue);
-	lock->started = lock->acquired = clock_ms();
-	lock->renew = deadline_in(FIRST_RENEWAL);
-	lock->lease = requests_first_lease(lock);
+	lock->grant.valid = quorum_validity(queue);
+	lock->grant.started = lock->grant.acquired = clock_ms();
+	lock->grant.renew = deadline_in(FIRST_RENEWAL);
+	lock->grant.lease = lease_first(lock->wish.ttl);
 	if (!queue->requests.by_message) {
-		lock->lease = lock->ttl;
-		lock->started =
-			lock->valid.at + lock_drift(lock->ttl) - lock->ttl;
-		lock->renew = deadline_at(lock->started + lock->ttl / 3);
+		lock->grant.lease = lock->wish.ttl;
+		lock->grant.started =
+			lock->grant.valid.at - lease_validity(lock->wish.ttl);
+		lock->grant.renew = deadline_at(lock->grant.started +
+						lease_renewal(lock->wish.ttl));
 	}
-	result = attempt_raise(&hearing, until, error);
+	result = attempt_raise(lock, wait, error);
 	if (result != LOCK_OK)
-		return result == LOCK_INTERRUPTED ? result : LOCK_AGAIN;
+		return miss(queue, result);
 	tidy(queue);
-	if (deadline_passed(lock->valid))
+	if (deadline_passed(lock->grant.valid))
 		return LOCK_AGAIN;
 	if (is_enough(queue))
 		return LOCK_OK;
-	result = attempt_confirm(lock, error);
-	return result == LOCK_ERROR ? LOCK_AGAIN : result;
+	result = attempt_confirm(lock, interrupt, error);
+	return result == LOCK_OK ? result : miss(queue, result);
 }
 
-/* Whether the servers that refuse do it for whom we have waited for so far: its
- * release is on its way. */
+/* Whether the servers that refuse name the holder that we have waited for so
+ * far: its release is on its way. */
 static bool is_still_held(const struct queue *queue)
 {
-	const struct lock *lock = queue->lock;
+	const struct ballot *ballot = &queue->lock->ballot;
 
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (lock->vote[i] == VOTE_HELD &&
-		    strcmp(queue->requests.mark[i], queue->before[i]) != 0)
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] == VOTE_HELD &&
+		    strcmp(queue->lock->ballot.token_prefix[i],
+			   queue->before[i]) != 0)
 			return false;
-	return ballot_count(lock, VOTE_HELD) > 0;
+	return ballot_count(ballot, VOTE_HELD) > 0;
 }
 
-/* Others hold it on a quorum; what we have is what they lack. */
+/* Others hold it on a quorum, and lack what we have. */
 static void give_back(struct queue *queue)
 {
-	for (size_t i = 0; i < queue->lock->quorum->count; i++)
-		if (queue->lock->vote[i] == VOTE_YES ||
-		    queue->lock->vote[i] == VOTE_QUARANTINED)
+	struct ballot *ballot = &queue->lock->ballot;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] == VOTE_YES ||
+		    ballot->vote[i] == VOTE_QUARANTINED || is_behind(ballot, i))
 			requests_give_back(&queue->requests, i);
 	queue->partial = 0;
 }
@@ -136,66 +188,71 @@ static void give_back(struct queue *queue)
 static void begin_partial(struct queue *queue)
 {
 	queue->asked_again = false;
-	queue->patience =
+	queue->partial_time =
 		PARTIAL_TIME + 2 * requests_farthest(&queue->requests);
-	queue->partial =
-		clock_ms() + queue->patience + token_jitter(PARTIAL_TIME);
+	queue->partial = clock_ms() + queue->partial_time +
+			 deadline_jitter(PARTIAL_TIME);
 }
 
-/* Asks those that have not granted it; later each time. */
+/* Asks the servers that have not granted it; later each time. */
 static void ask_for_the_rest(struct queue *queue)
 {
 	queue->asked_again = true;
-	queue->partial += queue->patience + token_jitter(PARTIAL_TIME);
-	if (queue->patience < PARTIAL_LONGEST)
-		queue->patience *= 2;
-	for (size_t i = 0; i < queue->lock->quorum->count; i++)
-		if (queue->lock->vote[i] == VOTE_HELD)
+	queue->partial += queue->partial_time + deadline_jitter(PARTIAL_TIME);
+	if (queue->partial_time < PARTIAL_LONGEST)
+		queue->partial_time *= 2;
+	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
+		if (queue->lock->ballot.vote[i] == VOTE_HELD)
 			queue->requests.at[i].due = deadline_at(0);
 	requests_ask_due(&queue->requests);
 }
 
-/* Until when those that have not spoken may still make a quorum of our votes;
- * passed where they are too few. */
+/* Until when the servers that have not answered may still make our votes a
+ * quorum; passed if they are too few. */
 static struct deadline end_of_silence(const struct queue *queue)
 {
 	size_t possible = granted(queue->lock);
 	struct deadline end = deadline_never();
 
-	for (size_t i = 0; i < queue->lock->quorum->count; i++) {
-		struct deadline hope = requests_hope(&queue->requests, i);
+	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++) {
+		struct deadline hope =
+			deadline_later(requests_hope(&queue->requests, i),
+				       requests_replicas(&queue->requests, i));
 
 		if (deadline_passed(hope))
 			continue;
 		possible++;
 		end = deadline_earlier(end, hope);
 	}
-	return possible < quorum_size(queue->lock->quorum) ? deadline_at(0)
-							   : end;
+	return possible < quorum_size(queue->lock->ballot.quorum)
+		       ? deadline_at(0)
+		       : end;
 }
 
 /*
- * Some votes, but no quorum, and those that have not spoken yet can make none of
- * them: it is not known before that the vote is split. The other servers are asked
- * once more, and when they have had the time to answer:
- *  - where the missing votes are those of servers that are up too short, or
- *    where the holder so far has not released it everywhere, they are waited
- *    for;
- *  - where a quorum of servers names one holder, ours are a minority that it
- *    lacks (a server that has lost its data): they are given back;
- *  - else others have the rest, and may wait for ours: a split vote.
- * Who waits for no more than that KEY is free has nothing that others lack.
+ * Whether the vote is split: there are some votes, but no quorum, and the servers
+ * that have not answered yet cannot make it one. Then the other servers are asked
+ * once more, and after the time that they need to answer:
+ *  - if the missing votes are those of servers that have not been up for long
+ *    enough, or if the last holder has not released the lock everywhere yet, we
+ *    wait for these votes;
+ *  - if a quorum of servers names one holder, our votes are a minority that the
+ *    holder lacks (a server that has lost its data): they are given back;
+ *  - otherwise others have the rest, and may wait for ours: a split vote.
+ * A waiter that takes nothing has no votes that others lack.
  */
 static bool is_split(struct queue *queue, struct deadline *wake)
 {
 	struct lock *lock = queue->lock;
-	size_t quorum = quorum_size(lock->quorum);
+	struct ballot *ballot = &lock->ballot;
+	size_t quorum = quorum_size(ballot->quorum);
 	size_t held = granted(lock);
 	struct deadline silence = end_of_silence(queue);
 
-	if (held == 0 || held >= quorum || lock->kind == KIND_NONE) {
+	if (held + count_behind(ballot) == 0 || held >= quorum ||
+	    lock->wish.kind == KIND_NONE) {
 		queue->partial = 0;
-		memcpy(queue->before, queue->requests.mark,
+		memcpy(queue->before, ballot->token_prefix,
 		       sizeof(queue->before));
 		return false;
 	}
@@ -207,8 +264,7 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	if (queue->partial == 0)
 		begin_partial(queue);
 	if (deadline_passed(deadline_at(queue->partial))) {
-		if (queue->asked_again &&
-		    ballot_same_holder(lock, queue->requests.mark) >= quorum)
+		if (queue->asked_again && ballot_same_holder(ballot) >= quorum)
 			give_back(queue);
 		else if (queue->asked_again && !is_still_held(queue))
 			return true;
@@ -221,38 +277,40 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 }
 
 /*
- * Whether all that have yet to say something of KEY have had the time for it, if
- * the votes cannot be relied on without them (trust.h).
+ * Until when to wait for what this server says of KEY, if the votes cannot be
+ * relied on without it (trust.h).
  */
 static struct deadline end_of_hearing(const struct queue *queue, size_t i)
 {
 	struct lock *lock = queue->lock;
+	struct ballot *ballot = &lock->ballot;
 	struct deadline end = requests_hope(&queue->requests, i);
 
-	if (trust_needs_all(lock))
-		return deadline_at((lock->told[i].asked > 0
-					    ? lock->told[i].asked
+	if (trust_needs_all(ballot))
+		return deadline_at((ballot->report[i].asked > 0
+					    ? ballot->report[i].asked
 					    : queue->requests.listening) +
-				   lock->quorum->timeout);
-	if (lock->quorum->servers[i].distance > 0)
+				   ballot->quorum->timeout);
+	if (ballot->quorum->servers[i].conn.distance > 0)
 		return end;
-	end = silence_end(lock, i, queue->requests.listening);
+	end = silence_end(&lock->silence, ballot->quorum, i,
+			  queue->requests.listening);
 	if (deadline_passed(end))
-		silence_note(lock, i);
+		silence_note(&lock->silence, ballot->quorum, i);
 	return end;
 }
 
 static bool is_heard(const struct queue *queue, struct deadline *wake)
 {
-	const struct lock *lock = queue->lock;
+	const struct ballot *ballot = &queue->lock->ballot;
 	bool heard = true;
 
-	if (trust_is_firm(lock))
+	if (trust_is_firm(ballot))
 		return true;
-	for (size_t i = 0; i < lock->quorum->count; i++) {
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		struct deadline end;
 
-		if (lock->vote[i] != VOTE_PENDING || lock->told[i].heard)
+		if (ballot->vote[i] != VOTE_PENDING || ballot->report[i].is_new)
 			continue;
 		end = end_of_hearing(queue, i);
 		if (deadline_passed(end))
@@ -267,32 +325,36 @@ static bool is_heard(const struct queue *queue, struct deadline *wake)
 
 void queue_init(struct queue *queue, struct lock *lock, struct busy *busy)
 {
+	struct ballot *ballot = &lock->ballot;
+
 	*queue = (struct queue){
 		.lock = lock,
 		.listener = {&queue->requests, requests_opened, requests_deaf,
-			     requests_message},
+			     requests_message, requests_changed},
 		.requests = {.lock = lock,
 			     .busy = busy,
 			     .mailbox = &queue->mailbox,
+			     .redisson = names_redisson(&lock->names),
 			     .began = clock_ms()},
 	};
-	mailbox_init(&queue->mailbox, lock->quorum->servers,
-		     lock->quorum->count, lock->quorum->timeout,
+	mailbox_init(&queue->mailbox, ballot->quorum->servers,
+		     ballot->quorum->count, ballot->quorum->timeout,
 		     &queue->listener);
 }
 
 void queue_release(struct queue *queue)
 {
-	queue->lock->quorum->mailbox = NULL;
+	queue->lock->ballot.quorum->mailbox = NULL;
 	mailbox_release(&queue->mailbox);
 	free((char *)queue->channel.data);
+	free((char *)queue->requests.redisson.data);
 }
 
-bool queue_is_deaf(const struct queue *queue, const struct server **ear)
+bool queue_is_deaf(const struct queue *queue, const struct server **subscriber)
 {
-	const struct quorum *quorum = queue->lock->quorum;
+	const struct quorum *quorum = queue->lock->ballot.quorum;
 
-	return mailbox_refused(&queue->mailbox, ear) >
+	return mailbox_refused(&queue->mailbox, subscriber) >
 	       quorum->count - quorum_size(quorum);
 }
 
@@ -300,28 +362,32 @@ bool queue_is_deaf(const struct queue *queue, const struct server **ear)
 static void begin(struct queue *queue)
 {
 	struct lock *lock = queue->lock;
+	struct ballot *ballot = &lock->ballot;
 	struct argument last = queue->channel;
 
 	attempt_begin(lock);
-	ballot_open(lock);
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		lock->fences[i] = 0;
-		queue->requests.at[i] = (struct standing){.place = -1};
+	ballot_open(ballot, queue->requests.busy);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		ballot->fence[i] = 0;
+		queue->requests.at[i] = (struct contact){.place = -1};
 	}
-	memset(queue->requests.mark, 0, sizeof(queue->requests.mark));
+	memset(ballot->token_prefix, 0, sizeof(ballot->token_prefix));
 	queue->requests.by_message = false;
 	queue->partial = 0;
 	queue->requests.listening = clock_ms();
-	queue->channel = script_channel(lock);
-	lock->quorum->mailbox = &queue->mailbox;
+	queue->channel = names_channel(&lock->names, lock->grant.hold,
+				       lock->grant.token);
+	ballot->quorum->mailbox = &queue->mailbox;
 	mailbox_subscribe(&queue->mailbox, queue->channel);
 	free((char *)last.data);
 }
 
 static bool is_cut_off(const struct lock *lock)
 {
-	return ballot_count(lock, VOTE_FAILED) >
-	       lock->quorum->count - quorum_size(lock->quorum);
+	const struct ballot *ballot = &lock->ballot;
+
+	return ballot_count(ballot, VOTE_FAILED) >
+	       ballot->quorum->count - quorum_size(ballot->quorum);
 }
 
 /* Says once that too few servers are left, until a quorum has answered again.
@@ -329,24 +395,27 @@ static bool is_cut_off(const struct lock *lock)
 static void watch_outage(struct queue *queue)
 {
 	const struct lock *lock = queue->lock;
+	const struct ballot *ballot = &lock->ballot;
 
-	if (granted(lock) + ballot_count(lock, VOTE_HELD) >=
-	    quorum_size(lock->quorum))
+	if ((queue->lacks_replicas ? 0 : granted(lock)) +
+		    ballot_count(ballot, VOTE_HELD) >=
+	    quorum_size(ballot->quorum)) {
 		queue->outage.code = 0;
+		queue->lacks_replicas = false;
+	}
 	if (!is_cut_off(lock) || queue->outage.code != 0)
 		return;
-	ballot_explain_failure(lock, &queue->outage);
-	log_notice("%.*s: still waiting: %s", (int)lock->key.length,
-		   lock->key.data, queue->outage.text);
+	explain_failure(ballot, &queue->outage);
+	tell_outage(queue);
 }
 
 /* BUSY, unless too few servers can be reached. */
-static enum lock_result judge_end(struct queue *queue, struct error *error)
+static enum lock_result conclude(struct queue *queue, struct error *error)
 {
 	const struct lock *lock = queue->lock;
 
 	if (is_cut_off(lock))
-		ballot_explain_failure(lock, error);
+		explain_failure(&lock->ballot, error);
 	else if (queue->outage.code != 0)
 		*error = queue->outage;
 	else
@@ -354,67 +423,69 @@ static enum lock_result judge_end(struct queue *queue, struct error *error)
 	return LOCK_ERROR;
 }
 
-static void use_the_time(struct lock *lock)
+/* The replicas of a server that has granted it get the time of a round. */
+static struct deadline end_of_wait(const struct queue *queue,
+				   struct deadline until)
 {
-	struct meanwhile once = lock->meanwhile;
-
-	lock->meanwhile.act = NULL;
-	if (once.act != NULL)
-		once.act(once.context);
+	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
+		until = deadline_later(until,
+				       requests_replicas(&queue->requests, i));
+	return until;
 }
 
-static enum lock_result wait_for_votes(struct queue *queue,
-				       struct deadline until,
+static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 				       struct error *error)
 {
 	struct lock *lock = queue->lock;
-	struct judge judge = {&queue->requests, requests_reply,
-			      requests_have_news};
-	const struct server *ear;
+	struct ballot *ballot = &lock->ballot;
+	struct reply_handler handler = {&queue->requests, requests_reply,
+					requests_have_news};
+	const struct server *subscriber;
 
 	for (;;) {
 		struct deadline wake;
+		struct wait now = {end_of_wait(queue, wait.until),
+				   wait.interrupt};
 
 		requests_drop_late(&queue->requests);
 		requests_blame_silent(&queue->requests);
-		if (lock->alias || ballot_is_hopeless(lock) ||
-		    queue_is_deaf(queue, &ear)) {
-			ballot_explain_failure(lock, error);
+		if (ballot->alias || ballot_is_hopeless(ballot) ||
+		    queue_is_deaf(queue, &subscriber)) {
+			explain_failure(ballot, error);
 			return LOCK_ERROR;
 		}
-		trust_weigh(lock);
-		wake = deadline_earlier(until, trust_next(lock));
-		if (ballot_has_quorum(lock) && is_heard(queue, &wake))
-			return win(queue, error);
-		if (deadline_passed(until))
-			return judge_end(queue, error);
+		trust_weigh(ballot);
+		wake = deadline_earlier(now.until, trust_next(ballot));
+		if (ballot_has_quorum(ballot) && is_heard(queue, &wake))
+			return win(queue, wait.interrupt, error);
+		if (deadline_passed(now.until))
+			return conclude(queue, error);
 		watch_outage(queue);
 		requests_ask_due(&queue->requests);
 		wake = deadline_earlier(wake, requests_next(&queue->requests));
 		if (is_split(queue, &wake))
-			return LOCK_AGAIN;
+			return miss(queue, LOCK_AGAIN);
 		if (queue->show != NULL)
 			wake = deadline_earlier(
 				wake, queue->show(queue->context, queue));
-		use_the_time(lock);
 		queue->requests.news = false;
-		if (quorum_idle(lock->quorum, wake, &judge) ==
-		    GATHER_INTERRUPTED)
+		if (quorum_idle(ballot->quorum, wait_earlier(now, wake),
+				&handler) == GATHER_INTERRUPTED)
 			return LOCK_INTERRUPTED;
 	}
 }
 
-enum lock_result queue_wait(struct queue *queue, struct deadline until,
+enum lock_result queue_wait(struct queue *queue, struct wait wait,
 			    struct error *error)
 {
-	struct hearing hearing = {.lock = queue->lock,
-				  .busy = queue->requests.busy};
 	enum lock_result result;
 
 	begin(queue);
-	result = wait_for_votes(queue, until, error);
-	queue->lock->quorum->mailbox = NULL;
+	result = wait_for_votes(queue, wait, error);
+	queue->lock->ballot.quorum->mailbox = NULL;
+	if (result == LOCK_ERROR)
+		rights_explain(queue->lock, wait.interrupt, error);
 	if (result != LOCK_OK)
-		attempt_take_back(&hearing, true);
+		attempt_take_back(queue->lock, true);
 	return result;
 }

@@ -3,74 +3,81 @@
  *
  *	queue_init(&queue, &lock, &busy);
  *	do
- *		result = queue_wait(&queue, until, &error);
+ *		result = queue_wait(&queue, wait, &error);
  *	while (result == LOCK_AGAIN, after a pause)
  *	queue_release(&queue);
  *
  * queue_wait subscribes to a channel of its own on every server, and then asks
  * each for KEY with a place in its queue. Place and channel belong to this
  * attempt: if two waiters use one token (reentrant locks), neither can take or
- * give up the other's place. A server at which KEY becomes free for us says so
- * by a message. The message is the late answer to the request whose number it
- * bears, and is judged like any answer.
+ * give up the other's place. When KEY becomes free for us on a server, that
+ * server publishes a message. The message is the late answer to the request
+ * whose number it bears, and is judged like any answer.
  *
  * Why no grant is believed for too long:
  *  - Its validity is counted from when the request was sent, not from when the
  *    message came. The server says how long after the request's arrival the
- *    grant ends, by its own clock and so but for the drift. The request arrived
- *    after it was sent, so the grant ends later than we count, not sooner.
+ *    grant ends. That is by its own clock, so the drift is taken off. The
+ *    request arrived after it was sent, so the grant ends later than we count,
+ *    not sooner.
  *  - It is at most 3 s from now. A server gives no longer lease to a waiter
  *    that has not answered yet, so a waiter that dies or is cut off at its
  *    grant keeps the others out no longer. The holder renews the lock at once
- *    (lock->renew); if it cannot, COMMAND is stopped within those 3 s
+ *    (grant.renew); if it cannot, COMMAND is stopped within those 3 s
  *    (watchdog.h). The next in line is told of the 3 s, and asks when they are
  *    over.
  *  - A message is stale if a later request has been answered already: that
- *    grant has been seen or has ended. So is a message that comes twice. (A
- *    waiter that takes nothing believes it: otherwise the one message that KEY
- *    is free could cross with its next request, and be lost.)
+ *    grant has been seen or has ended. A message that comes twice is stale,
+ *    too. (A waiter that takes nothing believes stale messages: otherwise the one
+ *    message that KEY is free could cross with its next request, and be lost.)
  *  - What is given back is not asked for again under the same token. So a late
  *    message goes to a channel that nobody listens to, and a late release finds
- *    nothing of ours. The one exception is what a single server alone had
- *    granted (below): there the release must have been answered, on a
- *    connection that had not broken, before it is asked again; otherwise that
- *    server never gets the token again (lock->barred).
- *  - Once there is a quorum, messages are read no more: while fences are raised
- *    or the lock is confirmed, only the answers to that count. A grant that
- *    comes meanwhile knows nothing of the fence, and may end sooner than we
- *    have counted. Its server is given the lock like the others that were not
+ *    nothing of ours. The one exception is a grant by a single server alone
+ *    (below): that server is asked again only after it has answered the
+ *    release, on a connection that had not broken. Otherwise it never gets the
+ *    token again (lock->barred).
+ *  - Once there is a quorum, no message is read: while fences are raised or the
+ *    lock is confirmed, only the answers to that count. A grant that comes in
+ *    this time knows nothing of the fence, and may end sooner than we have
+ *    counted. Its server is given the lock like the others that were not
  *    needed, or is released.
  *  - A server that was restarted has no vote before it has said since when it
  *    is up. It says so on the connection for requests, which may be slower than
  *    a message.
+ *  - If replicas are to have it (quorum.replicas), a grant is no vote before a request
+ *    of our own has been granted it again, which writes, and WAIT has told that they
+ *    have that. The grant was written on the connection of whoever released KEY: WAIT
+ *    on ours, without a write of ours, would prove nothing (conn.h). Each server's
+ *    replicas are asked by themselves: one that is behind takes its own server's vote
+ *    away, and no other's.
  *  - Votes whose time is over do not count. If less than half of the lease is
- *    left, or nobody will renew it (lock->room is 0), a round of its own
- *    confirms the lock before anybody relies on it.
+ *    left, or nobody will renew it (wish.validity_needed is 0), a round of its
+ *    own confirms the lock before anybody relies on it.
  *
  * Why no wake-up is lost: the request goes out after that server has confirmed
- * the subscription; a connection that broke is opened again and the request
- * repeated. Besides, each server is asked again when the lease ends of which
- * it told, and at least every 5 s (ttl/3 if that is less). This also brings
+ * the subscription. A connection that broke is opened again and the request
+ * repeated. Besides, each server is asked again when the lease ends that it
+ * told us of, and at least every 5 s (ttl/3 if that is less). This also brings
  * back a waiter that a server took for dead.
  *
- * Why nothing is left: every end but a grant takes the attempt back on every
+ * Why nothing is left: every end except a grant takes the attempt back on every
  * server (attempt.h). After a grant, the servers that were not needed for it
- * are given the lock, or, if others hold it there, our place is given up.
+ * are given the lock. If others hold it there, our place is given up.
  *
  * Several waiters may each be granted KEY by too few servers. This split is
  * certain only when the servers that have not answered are overdue, by their
- * own distance, or could not complete a quorum. Before that, a near server's
- * grant would be given back before a far server can have answered, by each
- * waiter in turn, and nobody would be served. (A server that has never
- * answered us is not waited for, so a dead one adds no delay.) Then those
- * waiters ask the other servers once more. A waiter that is still short of a
- * quorum gives back what it has (LOCK_AGAIN), and comes again after a random
- * pause, with the time that it has waited. But if a quorum of servers names
- * one holder, only the grants of the others are given back: those have lost
- * its lock, and it will put it back there.
+ * own distance, or could not complete a quorum. Before that, each waiter in
+ * turn would give a near server's grant back before a far server can have
+ * answered, and nobody would be served. (A server that has never answered us is
+ * not waited for, so a dead one adds no delay.) After that, those waiters ask
+ * the other servers once more. A waiter that is still short of a quorum gives
+ * back what it has (LOCK_AGAIN), and comes again after a random pause, with the
+ * time that it has waited. But if a quorum of servers names one holder, only
+ * the grants of the other servers are given back: those have lost its lock, and
+ * the holder will put it back there.
  */
-#ifndef QUEUE_H
-#define QUEUE_H
+#ifndef WAIT_QUEUE_H
+#define WAIT_QUEUE_H
 
 #include "wait/requests.h"
 
@@ -80,32 +87,35 @@ struct queue {
 	struct listener listener;
 	struct argument channel;
 	struct requests requests;
-	struct error outage; /* that was told; code 0: there is none */
-	bool asked_again; /* those that have not granted it, as others have */
-	int64_t partial;  /* when to give up too few votes; 0: there are none */
-	int64_t patience; /* ms, with too few votes */
-	char before[SERVERS_MAX][HOLDER_MARK]; /* whom we have waited for */
-	/* called if somebody else may be ahead of us now, and at the latest when
-	 * it has asked for that; NULL for none */
+	struct error outage; /* as reported; code 0: there is none */
+	bool lacks_replicas; /* the outage is that it was granted, and too few
+			      * replicas had it */
+	bool asked_again;    /* the servers that have not granted it */
+	int64_t partial; /* when to give up too few votes; 0: there are none */
+	int64_t partial_time; /* ms, with too few votes */
+	char before[SERVERS_MAX]
+		   [TOKEN_PREFIX_SIZE]; /* holders that we waited for */
+	/* called if somebody else may be ahead of us now, and when the deadline
+	 * that it returned has passed; NULL for none */
 	struct deadline (*show)(void *context, struct queue *queue);
 	void *context; /* show's */
 };
 
-/* busy tells who holds KEY, by the last refusal; it must outlive the queue. */
+/* busy will say who holds KEY, by the last refusal; it must outlive the queue. */
 void queue_init(struct queue *queue, struct lock *lock, struct busy *busy);
 void queue_release(struct queue *queue);
 
 /*
- * An outage is told of once, and waited through.
+ * An outage is reported once, and waited through.
  *
- * OK: lock is held as after lock_acquire. BUSY: until has passed. AGAIN: wait a
+ * OK: lock is held as after lock_acquire. BUSY: the time is over. AGAIN: wait a
  * moment and call again. After anything but OK nothing is left on any server
  * that answers. ERROR with queue_is_deaf: the servers let nobody listen.
  */
-enum lock_result queue_wait(struct queue *queue, struct deadline until,
+enum lock_result queue_wait(struct queue *queue, struct wait wait,
 			    struct error *error);
 
 /* Whether so many servers refuse subscriptions that no quorum is left. */
-bool queue_is_deaf(const struct queue *queue, const struct server **ear);
+bool queue_is_deaf(const struct queue *queue, const struct server **subscriber);
 
 #endif

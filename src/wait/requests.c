@@ -1,16 +1,14 @@
 #include "wait/requests.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lock/attempt.h"
+#include "base/lease.h"
 #include "base/log.h"
-#include "wait/message.h"
+#include "base/number.h"
 #include "lock/script.h"
 #include "lock/trust.h"
 
-#define FIRST_LEASE 3000 /* ms, of a grant by message, at most */
-#define HEARTBEAT 5000   /* ms between requests, at most */
 #define ASK_AGAIN 10     /* ms between requests to a server, at least */
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
 #define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
@@ -21,45 +19,36 @@
 
 /* --- what is asked ------------------------------------------------------ */
 
-static int64_t heartbeat(const struct lock *lock)
-{
-	return lock->ttl / 3 < HEARTBEAT ? lock->ttl / 3 : HEARTBEAT;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-int64_t requests_first_lease(const struct lock *lock)
-{
-	return least(lock->ttl, FIRST_LEASE);
-}
-
 static void ask(struct requests *requests, size_t i)
 {
-	struct standing *at = &requests->at[i];
-	struct server *server = &requests->lock->quorum->servers[i];
+	struct ballot *ballot = &requests->lock->ballot;
+	struct contact *at = &requests->at[i];
+	struct server *server = &ballot->quorum->servers[i];
 	int64_t now = clock_ms();
-	char why[sizeof(server->why)] = "";
-	enum cause cause = server->cause;
+	struct refusal before = server->conn.refusal;
+	bool failed = ballot->vote[i] == VOTE_FAILED;
 
 	at->sent++;
 	at->sent_at[at->sent % REQUESTS_RECENT] = now;
 	if (at->oldest + REQUESTS_RECENT <= at->sent)
 		at->oldest = at->sent - REQUESTS_RECENT + 1;
-	at->due = deadline_at(now + heartbeat(requests->lock));
-	requests->lock->clock = clock_wall_ms();
-	if (requests->lock->vote[i] == VOTE_FAILED)
-		strlcpy(why, server->why, sizeof(why));
-	script_queue(requests->lock, i, at->sent, now - requests->began);
-	if (why[0] != '\0' && server->why[0] == '\0')
-		server_blame(server, cause, why); /* until it answers */
+	at->due = deadline_at(now + lease_heartbeat(requests->lock->wish.ttl));
+	ballot->clock = clock_wall_ms();
+	at->asks_replicas = at->granted;
+	script_queue(requests->lock, i, at->sent, now - requests->began,
+		     at->granted);
+	if (failed && server->conn.refusal.text[0] == '\0')
+		server->conn.refusal = before; /* until it answers */
 }
 
 static int64_t last_sent(const struct requests *requests, size_t i)
 {
-	const struct standing *at = &requests->at[i];
+	const struct contact *at = &requests->at[i];
 
 	return at->sent_at[at->sent % REQUESTS_RECENT];
 }
@@ -79,33 +68,33 @@ static bool may_ask(const struct requests *requests, size_t i)
 {
 	return mailbox_is_open(requests->mailbox, i) &&
 	       !requests->lock->barred[i] &&
-	       !quorum_is_waiting(requests->lock->quorum, i);
+	       !quorum_is_waiting(requests->lock->ballot.quorum, i);
 }
 
 static struct deadline end_of_round(const struct requests *requests, size_t i)
 {
 	return deadline_at(last_sent(requests, i) +
-			   requests->lock->quorum->timeout);
+			   requests->lock->ballot.quorum->timeout);
 }
 
-/* When it is taken for dead that no answer has come yet. */
+/* When a connection without an answer is taken for dead. */
 static struct deadline end_of_hope(const struct requests *requests, size_t i)
 {
 	return deadline_at(last_sent(requests, i) +
-			   requests->lock->quorum->timeout +
-			   2 * heartbeat(requests->lock));
+			   requests->lock->ballot.quorum->timeout +
+			   2 * lease_heartbeat(requests->lock->wish.ttl));
 }
 
-/* One that listens, but does not answer for long: a connection that has died
- * without a word. Whatever is still on it is for a token that others never
- * have. */
+/* If a server confirms our subscription but does not answer for long, its
+ * connection for requests has died silently. What is still on it is for our
+ * token only. */
 static void abandon_dead(struct requests *requests, size_t i)
 {
-	if (!quorum_is_waiting(requests->lock->quorum, i) ||
+	if (!quorum_is_waiting(requests->lock->ballot.quorum, i) ||
 	    !mailbox_is_open(requests->mailbox, i) ||
 	    !deadline_passed(end_of_hope(requests, i)))
 		return;
-	quorum_abandon(requests->lock->quorum, i);
+	quorum_abandon(requests->lock->ballot.quorum, i);
 	if (requests->at[i].giving_back)
 		requests->lock->barred[i] = true;
 	requests->at[i].giving_back = false;
@@ -113,26 +102,32 @@ static void abandon_dead(struct requests *requests, size_t i)
 
 void requests_ask_due(struct requests *requests)
 {
-	for (size_t i = 0; i < requests->lock->quorum->count; i++)
+	struct ballot *ballot = &requests->lock->ballot;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
 		abandon_dead(requests, i);
-	for (size_t i = 0; i < requests->lock->quorum->count; i++)
-		if (requests->lock->vote[i] != VOTE_YES &&
-		    may_ask(requests, i) &&
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] != VOTE_YES && may_ask(requests, i) &&
 		    deadline_passed(next_request(requests, i)))
 			ask(requests, i);
 }
 
 /* --- what is heard ------------------------------------------------------ */
 
-/* When to ask again one that has refused. */
-static void plan_next(struct standing *at, const struct busy *seen)
+/* When to ask a server again that has refused. */
+static void plan_next(struct requests *requests, size_t i,
+		      const struct busy *seen)
 {
-	bool foreign = seen->left != -2 && !seen->known;
+	struct contact *at = &requests->at[i];
+	bool foreign = seen->left != -2 && !seen->has_description;
 	int64_t after = -1;
 
 	if (seen->left >= 0)
 		after = seen->left + PLACE_TIME * (at->place + 1);
-	if (foreign && at->place == 0) {
+	at->looks = foreign && at->place == 0;
+	if (at->looks && seen->is_hash)
+		mailbox_listen_also(requests->mailbox, i, requests->redisson);
+	if (at->looks) {
 		/* its holder will tell nobody: the head looks, for all */
 		at->pause = at->pause == 0
 				    ? FOREIGN_FIRST
@@ -148,11 +143,13 @@ static void take_refusal(struct requests *requests, size_t i,
 {
 	requests->at[i].oldest = requests->at[i].sent;
 	requests->at[i].refused = requests->at[i].sent;
-	strlcpy(requests->mark[i], reply->value[6].text, HOLDER_MARK);
-	plan_next(&requests->at[i], seen);
+	requests->at[i].granted = false;
+	strlcpy(requests->lock->ballot.token_prefix[i], reply->value[6].text,
+		TOKEN_PREFIX_SIZE);
+	plan_next(requests, i, seen);
 }
 
-static void try_later(struct standing *at)
+static void try_later(struct contact *at)
 {
 	at->pause = at->pause == 0 ? OUTAGE_FIRST
 				   : least(2 * at->pause, OUTAGE_LONGEST);
@@ -161,51 +158,71 @@ static void try_later(struct standing *at)
 
 void requests_give_back(struct requests *requests, size_t i)
 {
-	struct standing *at = &requests->at[i];
+	struct ballot *ballot = &requests->lock->ballot;
+	struct contact *at = &requests->at[i];
 
 	log_step("%s: others hold it elsewhere, given back",
-		 requests->lock->quorum->servers[i].url.name);
+		 ballot->quorum->servers[i].url.name);
 	/* one answer of two would not tell which it is */
-	requests->lock->barred[i] =
-		quorum_is_waiting(requests->lock->quorum, i);
+	requests->lock->barred[i] = quorum_is_waiting(ballot->quorum, i);
 	script_release(requests->lock, i, 0);
-	requests->lock->vote[i] = VOTE_PENDING;
+	ballot->vote[i] = VOTE_PENDING;
 	at->giving_back = true;
+	at->granted = false;
 	at->oldest = at->sent + 1;
-	at->due = deadline_in(2 * heartbeat(requests->lock));
+	at->due = deadline_in(2 * lease_heartbeat(requests->lock->wish.ttl));
 }
 
-/* A release that was sent twice may be executed late: behind a later request
- * it would take back what that was granted. */
+/* A release that was sent twice may be executed late: after a later request it
+ * would take back the grant of that one. */
 static void given_back(struct requests *requests, size_t i,
 		       const struct reply *reply)
 {
 	requests->at[i].giving_back = false;
-	if (reply == NULL || quorum_has_broken(requests->lock->quorum, i))
+	if (reply == NULL ||
+	    quorum_has_broken(requests->lock->ballot.quorum, i))
 		requests->lock->barred[i] = true;
 }
 
-/* The refusal of a request that a message has answered since; or that came when
- * KEY had been free, for one who waits for no more than that. */
+/* Whether a message has answered the request before this refusal of it; or, for a
+ * waiter that takes nothing, whether KEY had been free before it. */
 static bool is_overtaken(const struct requests *requests, size_t i)
 {
-	const struct standing *at = &requests->at[i];
+	struct ballot *ballot = &requests->lock->ballot;
+	const struct contact *at = &requests->at[i];
 
-	return (requests->lock->vote[i] == VOTE_YES ||
-		requests->lock->vote[i] == VOTE_QUARANTINED) &&
+	return (ballot->vote[i] == VOTE_YES ||
+		ballot->vote[i] == VOTE_QUARANTINED) &&
 	       (at->oldest == at->sent + 1 ||
-		requests->lock->kind == KIND_NONE) &&
+		requests->lock->wish.kind == KIND_NONE) &&
 	       !deadline_passed(at->valid) &&
-	       !quorum_has_broken(requests->lock->quorum, i);
+	       !quorum_has_broken(ballot->quorum, i);
+}
+
+static bool needs_replicas(const struct lock *lock)
+{
+	return lock->ballot.quorum->replicas > 0 &&
+	       lock->wish.kind != KIND_NONE;
+}
+
+/* It counts when replicas have it: the next request asks them. */
+static void ask_replicas(struct requests *requests, size_t i, int64_t fence)
+{
+	struct contact *at = &requests->at[i];
+
+	requests->lock->ballot.vote[i] = VOTE_PENDING;
+	requests->lock->ballot.fence[i] = fence;
+	at->granted = true;
+	at->due = deadline_at(0);
 }
 
 void requests_reply(void *context, size_t i, const struct reply *reply)
 {
 	struct requests *requests = context;
 	struct lock *lock = requests->lock;
-	struct standing *at = &requests->at[i];
+	struct ballot *ballot = &lock->ballot;
+	struct contact *at = &requests->at[i];
 	struct busy seen = {.held = -1, .place = -1};
-	struct hearing hearing = {.lock = lock, .busy = &seen};
 	int64_t sent_at = last_sent(requests, i);
 	bool overtaken = is_overtaken(requests, i);
 
@@ -217,23 +234,29 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	/* it has closed a connection that was idle: no more than that */
 	if (reply == NULL && at->sent > 0 && at->refused == at->sent) {
 		at->refused = 0;
-		lock->vote[i] = VOTE_PENDING;
+		ballot->vote[i] = VOTE_PENDING;
 		at->due = deadline_at(0);
 		return;
 	}
-	attempt_read(&hearing, i, reply, &at->place);
-	if (reply == NULL || lock->vote[i] == VOTE_FAILED) {
+	attempt_read(lock, i, reply, &seen);
+	if (seen.has_reply)
+		at->place = seen.place;
+	if (reply == NULL || ballot->vote[i] == VOTE_FAILED) {
 		try_later(at);
 		return;
 	}
-	if (overtaken && lock->vote[i] == VOTE_HELD) {
-		attempt_count(lock, i, lock->fences[i]);
+	if (overtaken && ballot->vote[i] == VOTE_HELD) {
+		attempt_count(lock, i, ballot->fence[i]);
 		return;
 	}
-	if (lock->vote[i] == VOTE_HELD) {
+	if (ballot->vote[i] == VOTE_HELD) {
 		take_refusal(requests, i, reply, &seen);
-		if (seen.known || !requests->busy->known)
+		if (seen.has_description || !requests->busy->has_description)
 			*requests->busy = seen;
+		return;
+	}
+	if (needs_replicas(lock) && !at->asks_replicas) {
+		ask_replicas(requests, i, ballot->fence[i]);
 		return;
 	}
 	at->oldest = at->sent + 1;
@@ -244,7 +267,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 void requests_opened(void *context, size_t i)
 {
 	struct requests *requests = context;
-	struct quorum *quorum = requests->lock->quorum;
+	struct quorum *quorum = requests->lock->ballot.quorum;
 
 	requests->news = true;
 	/* it listens, but leaves an old request without an answer: a connection
@@ -255,30 +278,94 @@ void requests_opened(void *context, size_t i)
 	requests->at[i].due = deadline_at(0);
 }
 
-/* Somebody has to look whether there are still enough that listen to us. */
+/* Another program may have given KEY back. */
+void requests_changed(void *context, size_t i)
+{
+	struct requests *requests = context;
+
+	if (!requests->at[i].looks)
+		return;
+	requests->news = true;
+	requests->at[i].due = deadline_at(0);
+}
+
+/* The waiting loop must check whether enough subscriptions are left. */
 void requests_deaf(void *context, size_t i)
 {
 	(void)i;
 	((struct requests *)context)->news = true;
 }
 
-/* Whether it answers what was asked, and has not been answered since. That KEY
- * was free is news, however late, to one who waits for no more than that. */
+/* --- messages ----------------------------------------------------------- */
+
+/*
+ * What a server publishes to a waiter (settle.lua): "request fence lease hold
+ * age". It is the late answer to the waiter's request of that number. Request 0
+ * says that KEY ends in lease ms, sooner than an earlier answer said.
+ *
+ * Anybody who may publish can write a message: only its form is checked here.
+ */
+struct message {
+	int64_t request, fence; /* 0 to FENCE_LARGEST */
+	int64_t lease;          /* ms, as large */
+	int64_t age;            /* ms, of KEY's record; 0 if it is missing */
+	char hold[TOKEN_SIZE + 1];
+};
+
+static bool read_number(const char **text, int64_t *number)
+{
+	if (number_read(text, 0, FENCE_LARGEST, number) < 0)
+		return false;
+	if (**text != ' ')
+		return **text == '\0';
+	++*text;
+	return true;
+}
+
+/* False if text is not of this form; *message is then undefined. */
+static bool read_message(struct message *message, const char *text,
+			 size_t length)
+{
+	char copy[128], *hold;
+	const char *at = copy;
+
+	if (length >= sizeof(copy))
+		return false;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	message->age = 0;
+	if (!read_number(&at, &message->request) ||
+	    !read_number(&at, &message->fence) ||
+	    !read_number(&at, &message->lease))
+		return false;
+	hold = copy + (at - copy);
+	at = hold + strcspn(hold, " ");
+	if (*at == ' ') {
+		hold[at++ - hold] = '\0';
+		if (!read_number(&at, &message->age) || *at != '\0')
+			return false;
+	}
+	return strlcpy(message->hold, hold, sizeof(message->hold)) <
+	       sizeof(message->hold);
+}
+
+/* Whether it answers a request that has not been answered since. To a waiter that
+ * takes nothing it is news, however late, that KEY was free. */
 static bool is_current(const struct requests *requests, size_t i,
 		       const struct message *message)
 {
-	const struct standing *at = &requests->at[i];
+	const struct contact *at = &requests->at[i];
 	const struct lock *lock = requests->lock;
 	uint64_t n = (uint64_t)message->request;
 
-	bool unanswered = lock->kind == KIND_NONE
+	bool unanswered = lock->wish.kind == KIND_NONE
 				  ? n + REQUESTS_RECENT > at->sent
 				  : n >= at->oldest;
 
 	return unanswered && n <= at->sent && message->lease > 0 &&
-	       message->lease <= lock->ttl &&
-	       (message->fence == 0) == (lock->kind == KIND_NONE) &&
-	       strcmp(message->hold, lock->hold) == 0;
+	       message->lease <= lock->wish.ttl &&
+	       (message->fence == 0) == (lock->wish.kind == KIND_NONE) &&
+	       strcmp(message->hold, lock->grant.hold) == 0;
 }
 
 /*
@@ -292,30 +379,36 @@ static struct deadline end_of_grant(const struct requests *requests, size_t i,
 	const struct lock *lock = requests->lock;
 	uint64_t n = (uint64_t)message->request;
 	int64_t sent_at = requests->at[i].sent_at[n % REQUESTS_RECENT];
-	int64_t first = requests_first_lease(lock);
-	struct deadline end = deadline_at(sent_at + message->lease -
-					  lock_drift(message->lease));
+	int64_t first = lease_first(lock->wish.ttl);
+	struct deadline end =
+		deadline_at(sent_at + lease_validity(message->lease));
 
-	if (lock->kind == KIND_NONE)
+	if (lock->wish.kind == KIND_NONE)
 		return end;
-	return deadline_earlier(end, deadline_in(first - lock_drift(first)));
+	return deadline_earlier(end, deadline_in(lease_validity(first)));
 }
 
 static void take_grant(struct requests *requests, size_t i,
 		       const struct message *message)
 {
-	struct standing *at = &requests->at[i];
+	struct contact *at = &requests->at[i];
 	uint64_t n = (uint64_t)message->request;
 	struct deadline valid = end_of_grant(requests, i, message);
 
 	if (at->oldest <= n)
 		at->oldest = n + 1;
-	if (deadline_passed(valid) || requests->lock->vote[i] == VOTE_YES)
+	if (deadline_passed(valid) ||
+	    requests->lock->ballot.vote[i] == VOTE_YES)
 		return;
-	at->valid = valid;
 	at->pause = 0;
+	trust_hear(&requests->lock->ballot, i,
+		   requests->lock->wish.kind != KIND_NONE, message->age, NULL);
+	if (needs_replicas(requests->lock)) {
+		ask_replicas(requests, i, message->fence);
+		return;
+	}
+	at->valid = valid;
 	requests->by_message = true;
-	trust_hear(requests->lock, i, message->age, NULL);
 	attempt_count(requests->lock, i, message->fence);
 }
 
@@ -325,7 +418,7 @@ void requests_message(void *context, size_t i, const char *text, size_t length)
 	struct message message;
 
 	requests->news = true;
-	if (!message_parse(&message, text, length))
+	if (!read_message(&message, text, length))
 		return;
 	if (message.request == 0) /* KEY ends sooner than we were told */
 		requests->at[i].due = deadline_earlier(
@@ -335,47 +428,61 @@ void requests_message(void *context, size_t i, const char *text, size_t length)
 		take_grant(requests, i, &message);
 	else
 		log_step("%s: a stale message, passed over",
-			 requests->lock->quorum->servers[i].url.name);
+			 requests->lock->ballot.quorum->servers[i].url.name);
 }
 
 bool requests_may_queue(const struct requests *requests, size_t i)
 {
-	const struct standing *at = &requests->at[i];
+	const struct contact *at = &requests->at[i];
 
 	return at->sent > 0 &&
-	       (requests->lock->vote[i] != VOTE_YES || at->oldest <= at->sent ||
-		quorum_is_waiting(requests->lock->quorum, i));
+	       (requests->lock->ballot.vote[i] != VOTE_YES ||
+		at->oldest <= at->sent ||
+		quorum_is_waiting(requests->lock->ballot.quorum, i));
 }
 
-/* A subscription, that may need a connection first, and then a request take some
+/* A subscription, which may need a connection first, and then a request take some
  * round trips; an answer takes one. Twice that is late. */
 struct deadline requests_hope(const struct requests *requests, size_t i)
 {
 	const struct lock *lock = requests->lock;
-	const struct standing *at = &requests->at[i];
-	int64_t distance = lock->quorum->servers[i].distance;
-	int64_t late = least(HOPE_TIME + 2 * distance, lock->quorum->timeout);
+	const struct ballot *ballot = &lock->ballot;
+	const struct contact *at = &requests->at[i];
+	int64_t distance = ballot->quorum->servers[i].conn.distance;
+	int64_t late = least(HOPE_TIME + 2 * distance, ballot->quorum->timeout);
 
-	if (lock->vote[i] != VOTE_PENDING || lock->barred[i] || distance == 0)
+	if (ballot->vote[i] != VOTE_PENDING || lock->barred[i] || distance == 0)
 		return deadline_at(0);
 	if (at->sent == 0)
 		return deadline_at(requests->listening + 3 * late);
-	if (at->giving_back || !quorum_is_waiting(lock->quorum, i))
+	if (at->giving_back || !quorum_is_waiting(ballot->quorum, i))
 		return deadline_at(0);
 	return deadline_at(last_sent(requests, i) + late);
 }
 
+struct deadline requests_replicas(const struct requests *requests, size_t i)
+{
+	const struct ballot *ballot = &requests->lock->ballot;
+
+	if (ballot->vote[i] != VOTE_PENDING || !requests->at[i].granted)
+		return deadline_at(0);
+	if (quorum_is_waiting(ballot->quorum, i))
+		return end_of_round(requests, i);
+	return may_ask(requests, i) ? deadline_in(ballot->quorum->timeout)
+				    : deadline_at(0);
+}
+
 int64_t requests_farthest(const struct requests *requests)
 {
-	const struct lock *lock = requests->lock;
+	const struct ballot *ballot = &requests->lock->ballot;
 	int64_t farthest = 0;
 
-	for (size_t i = 0; i < lock->quorum->count; i++)
-		if (lock->vote[i] != VOTE_PENDING &&
-		    lock->vote[i] != VOTE_FAILED &&
-		    lock->quorum->servers[i].distance > farthest)
-			farthest = lock->quorum->servers[i].distance;
-	return least(farthest, lock->quorum->timeout);
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] != VOTE_PENDING &&
+		    ballot->vote[i] != VOTE_FAILED &&
+		    ballot->quorum->servers[i].conn.distance > farthest)
+			farthest = ballot->quorum->servers[i].conn.distance;
+	return least(farthest, ballot->quorum->timeout);
 }
 
 bool requests_have_news(void *context)
@@ -383,45 +490,46 @@ bool requests_have_news(void *context)
 	return ((struct requests *)context)->news;
 }
 
-/* What has been granted and is over is no vote. */
+/* A grant whose time is over is no vote. */
 void requests_drop_late(struct requests *requests)
 {
-	struct lock *lock = requests->lock;
+	struct ballot *ballot = &requests->lock->ballot;
 
-	for (size_t i = 0; i < lock->quorum->count; i++) {
-		if ((lock->vote[i] != VOTE_YES &&
-		     lock->vote[i] != VOTE_QUARANTINED) ||
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if ((ballot->vote[i] != VOTE_YES &&
+		     ballot->vote[i] != VOTE_QUARANTINED) ||
 		    !deadline_passed(requests->at[i].valid))
 			continue;
-		lock->vote[i] = VOTE_PENDING;
+		ballot->vote[i] = VOTE_PENDING;
 		requests->at[i].due = deadline_at(0);
 	}
 }
 
-/* --- who does not answer ------------------------------------------------- */
+/* --- servers that are silent ------------------------------------------------- */
 
-/* Those that have had the time of a round for their answer have failed, and
- * those that cannot be subscribed to. */
+/* A server has failed if it has not answered in the time of a round, or cannot be
+ * subscribed to. */
 void requests_blame_silent(struct requests *requests)
 {
-	struct quorum *quorum = requests->lock->quorum;
+	struct ballot *ballot = &requests->lock->ballot;
+	struct quorum *quorum = ballot->quorum;
 
 	for (size_t i = 0; i < quorum->count; i++) {
 		struct server *server = &quorum->servers[i];
-		const struct server *ear =
+		const struct server *subscriber =
 			mailbox_failure(requests->mailbox, i);
 
 		if (quorum_is_waiting(quorum, i)) {
-			if (requests->lock->vote[i] == VOTE_YES ||
+			if (ballot->vote[i] == VOTE_YES ||
 			    !deadline_passed(end_of_round(requests, i)))
 				continue;
 			server_blame_silence(
 				server, clock_ms() - last_sent(requests, i));
-			requests->lock->vote[i] = VOTE_FAILED;
-		} else if (ear != NULL &&
-			   requests->lock->vote[i] == VOTE_PENDING) {
-			server_blame_as(server, ear);
-			requests->lock->vote[i] = VOTE_FAILED;
+			ballot->vote[i] = VOTE_FAILED;
+		} else if (subscriber != NULL &&
+			   ballot->vote[i] == VOTE_PENDING) {
+			server->conn.refusal = subscriber->conn.refusal;
+			ballot->vote[i] = VOTE_FAILED;
 		}
 	}
 }
@@ -433,9 +541,9 @@ static struct deadline next_of(const struct requests *requests, size_t i)
 
 	if (may_ask(requests, i))
 		return next_request(requests, i);
-	if (!quorum_is_waiting(lock->quorum, i))
+	if (!quorum_is_waiting(lock->ballot.quorum, i))
 		return deadline_never();
-	if (lock->vote[i] != VOTE_FAILED)
+	if (lock->ballot.vote[i] != VOTE_FAILED)
 		return end_of_round(requests, i);
 	return mailbox_is_open(requests->mailbox, i) ? end_of_hope(requests, i)
 						     : deadline_never();
@@ -445,8 +553,8 @@ struct deadline requests_next(const struct requests *requests)
 {
 	struct deadline wake = deadline_never();
 
-	for (size_t i = 0; i < requests->lock->quorum->count; i++)
-		if (requests->lock->vote[i] != VOTE_YES)
+	for (size_t i = 0; i < requests->lock->ballot.quorum->count; i++)
+		if (requests->lock->ballot.vote[i] != VOTE_YES)
 			wake = deadline_earlier(wake, next_of(requests, i));
 	return wake;
 }

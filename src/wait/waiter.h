@@ -1,28 +1,33 @@
 /*
- * Waiting for a lock: an attempt, and where others hold it a place in the
- * servers' queues (queue.h), until it is granted, the patience is over, or a
+ * The room wait/ is how a lock is waited for. cmd/ may use it. Enter here.
+ *
+ * A waiter makes an attempt. If others hold the lock, it takes a place in the
+ * servers' queues (queue.h), until the lock is granted, the time is over, or a
  * signal comes.
  *
- * With --poll, or where the servers let nobody subscribe, there are attempts
- * instead, with pauses drawn from 0 to 1, 2, 4 ... 128 ms (full jitter, so that
- * waiters do not keep time with each other), or as --poll says. Each has a
- * token of its own and leaves nothing behind.
+ * With --poll, or if the servers let nobody subscribe, it makes more attempts
+ * instead. The pauses between them are drawn from 0 to 1, 2, 4 ... 128 ms (full
+ * jitter, so that waiters do not keep time with each other), or are as --poll
+ * says. Each attempt has a token of its own and leaves nothing behind.
  *
- * No attempt begins after the limit; one that has begun gets the time of a
- * whole round, as an answer cut short would be taken for an outage.
+ * No attempt begins after the limit. An attempt that has begun gets the time of
+ * a whole round, as an answer that is cut short would be taken for an outage.
  *
- * Where no quorum answers the first attempt, nobody knows whether the servers
- * have ever been there: without a limit to wait for, that is an error at once.
- * Once a quorum has answered, an outage is waited through.
+ * If no quorum answers the first attempt, nobody knows whether the servers have
+ * ever been there: without a limit to wait for, that is an error at once. Once
+ * a quorum has answered, an outage is waited through.
  *
- * An attempt that does not wait (-n) and is granted by some servers only, with
- * nobody seen to have a quorum, has met others like it: it is made again for
- * the time of a round, lest none of them gets the lock.
+ * An attempt that does not wait (-n) may be granted by some servers only, while
+ * nobody is seen to have a quorum. Then it has met others like it. It is made
+ * again for the time of a round, so that one of them gets the lock. If votes are only
+ * missing because servers have lost KEY's record, it is made again until they count, or
+ * until the limit, if there is one.
  */
-#ifndef WAITER_H
-#define WAITER_H
+#ifndef WAIT_WAITER_H
+#define WAIT_WAITER_H
 
 #include "lock/lock.h"
+#include "wait/progress.h"
 
 struct patience {
 	bool wait;           /* false: one attempt */
@@ -30,11 +35,31 @@ struct patience {
 	int64_t limit;       /* ms, -1 for ever */
 	int64_t every;       /* ms, 0: growing pauses */
 	unsigned long tries; /* 0: any number */
+	int interrupt;       /* ends the wait if it is readable; -1: none */
 };
 
-/* As lock_acquire. The quorum's interrupt descriptor ends a pause too. */
-enum lock_result waiter_acquire(struct lock *lock,
-				const struct patience *patience,
+/* One wait: for one lock, or for several one after the other. */
+struct waiter {
+	const struct patience *patience;
+	struct deadline limit;
+	int64_t began;
+	unsigned long tries;
+	bool poll;
+	bool answered; /* a quorum has, at least once */
+	bool outage_reported;
+	struct progress progress;
+};
+
+/* The time that it has begins now. */
+void waiter_init(struct waiter *waiter, const struct patience *patience);
+
+/* As lock_acquire. */
+enum lock_result waiter_acquire(struct waiter *waiter, struct lock *lock,
 				struct busy *busy, struct error *error);
+
+/* The same, after an attempt for this lock that has ended so: BUSY, or ERROR. */
+enum lock_result waiter_go_on(struct waiter *waiter, struct lock *lock,
+			      enum lock_result last, struct busy *busy,
+			      struct error *error);
 
 #endif

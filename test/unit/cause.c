@@ -1,16 +1,17 @@
 /* What error replies are, in the words of Redis 5 to 8, Valkey, KeyDB and
  * Dragonfly. */
-#include "../../src/server/cause.h"
+#include "server/cause.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "../../src/base/error.h"
+#include "base/error.h"
 
 #include "check.h"
 
 static void check_as(const char *failure, enum cause cause, const char *text)
 {
-	struct refusal refusal = cause_of(failure);
+	struct error_reply refusal = cause_of(failure);
 
 	CHECK(refusal.cause == cause, "%s: %d", failure, refusal.cause);
 	CHECK(refusal.length == strlen(text) &&
@@ -41,6 +42,20 @@ static void check_each(void)
 		 CAUSE_RIGHTS},
 		{"NOPERM User bob has no permissions to access the 'x' key",
 		 CAUSE_RIGHTS},
+		{"NOPERM this user has no permissions to access one of the keys "
+		 "used as arguments",
+		 CAUSE_RIGHTS},
+		{"NOPERM this user has no permissions to access one of the "
+		 "channels used as arguments",
+		 CAUSE_RIGHTS},
+		{"NOPERM User bob has no permissions to run the 'eval' command",
+		 CAUSE_RIGHTS},
+		{"NOPERM No permissions to access a key", CAUSE_RIGHTS},
+		{"NOPERM No permissions to access a channel", CAUSE_RIGHTS},
+		{"NOAUTH HELLO must be called with the client already "
+		 "authenticated, otherwise the HELLO AUTH <user> <pass> option "
+		 "can be used",
+		 CAUSE_NO_LOGIN},
 		{"OOM command not allowed when used memory > 'maxmemory'",
 		 CAUSE_MEMORY},
 		{"ERR Out of memory", CAUSE_MEMORY},
@@ -105,16 +120,83 @@ static void check_each(void)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		struct refusal refusal = cause_of(known[i].failure);
+		struct error_reply refusal = cause_of(known[i].failure);
 
 		CHECK(refusal.cause == known[i].cause, "%s: %d",
 		      known[i].failure, refusal.cause);
 	}
 }
 
+/* What users may not do in a script. The name of a user may be anything without
+ * a blank, and may look like a code, like a quoted command, or like what Redis 5
+ * and 6 put around an error. */
+static void check_rights(void)
+{
+	static const char *const names[] = {
+		"app",
+		"NOPERM",
+		"OOM",
+		"-LOADING",
+		"'time'",
+		"key",
+		"@user_script:3:",
+		"@user_script:3:-READONLY",
+		"script:f_0",
+		"\"a\\",
+		"\xc3\xa9\x1b[31m",
+	};
+	char failure[256], text[128];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		/* Redis 7.2 to 8, and Valkey */
+		snprintf(text, sizeof(text),
+			 "ERR ACL failure in script: User %s has no "
+			 "permissions to run the 'time' command",
+			 names[i]);
+		snprintf(failure, sizeof(failure),
+			 "%s script: 3f0a, on @user_script:3.", text);
+		check_as(failure, CAUSE_RIGHTS, text);
+		snprintf(failure, sizeof(failure),
+			 "NOPERM User %s has no permissions to run the 'eval' "
+			 "command",
+			 names[i]);
+		check_as(failure, CAUSE_RIGHTS, failure);
+	}
+	check_as("ERR ACL failure in script: No permissions to access a key "
+		 "script: 3f0a, on @user_script:3.",
+		 CAUSE_RIGHTS,
+		 "ERR ACL failure in script: No permissions to access a key");
+	check_as(
+		"ERR ACL failure in script: No permissions to access a channel "
+		"script: 3f0a, on @user_script:3.",
+		CAUSE_RIGHTS,
+		"ERR ACL failure in script: No permissions to access a "
+		"channel");
+	/* Redis 7.0 */
+	check_as("ERR The user executing the script can't run this command or "
+		 "subcommand script: 3f0a, on @user_script:3.",
+		 CAUSE_RIGHTS,
+		 "ERR The user executing the script can't run this command or "
+		 "subcommand");
+	check_as("ERR The user executing the script can't access at least one "
+		 "of the keys mentioned in the command arguments script: 3f0a, "
+		 "on @user_script:3.",
+		 CAUSE_RIGHTS,
+		 "ERR The user executing the script can't access at least one "
+		 "of the keys mentioned in the command arguments");
+	/* Redis 6.2 */
+	check_as("ERR Error running script (call to f_3f0a): @user_script:3: "
+		 "@user_script: 3: The user executing the script can't publish "
+		 "to the channel mentioned in the command",
+		 CAUSE_RIGHTS,
+		 "The user executing the script can't publish to the channel "
+		 "mentioned in the command");
+}
+
 int main(void)
 {
 	check_each();
+	check_rights();
 
 	/* Redis 7 and 8, and Valkey, within a script */
 	check_as("OOM command not allowed when used memory > 'maxmemory'. "
@@ -125,6 +207,11 @@ int main(void)
 		 "run the 'get' command script: 3f0a, on @user_script:3.",
 		 CAUSE_RIGHTS,
 		 "NOPERM ACL failure in script: User bob has no permissions to "
+		 "run the 'get' command");
+	check_as("ERR ACL failure in script: User bob has no permissions to "
+		 "run the 'get' command script: on @user_script:3.",
+		 CAUSE_RIGHTS,
+		 "ERR ACL failure in script: User bob has no permissions to "
 		 "run the 'get' command");
 	check_as("ERR Script attempted to access a non local key in a cluster "
 		 "node script: 3f0a, on @user_script:3.",
@@ -151,9 +238,43 @@ int main(void)
 		 "@user_script: 3: Unknown Redis command called from Lua "
 		 "script",
 		 CAUSE_COMMAND, "Unknown Redis command called from Lua script");
+	check_as("ERR Error running script (call to f_3f0a): @user_script:3: "
+		 "@user_script: 3: Lua script attempted to access a non local "
+		 "key in a cluster node",
+		 CAUSE_MOVED,
+		 "Lua script attempted to access a non local key in a cluster "
+		 "node");
+	check_as("ERR Error running script (call to f_3f0a): @user_script:3: "
+		 "@user_script: 3: Lua script attempted to execute a write "
+		 "command while the cluster is down and readonly",
+		 CAUSE_CLUSTER_DOWN,
+		 "Lua script attempted to execute a write command while the "
+		 "cluster is down and readonly");
+	/* Redis 7 and Valkey */
+	check_as("ERR Script attempted to execute a command while the cluster "
+		 "is down script: 3f0a, on @user_script:3.",
+		 CAUSE_CLUSTER_DOWN,
+		 "ERR Script attempted to execute a command while the cluster "
+		 "is down");
+	check_as("ERR Can not execute the command on a stale replica script: "
+		 "3f0a, on @user_script:3.",
+		 CAUSE_CUT_OFF,
+		 "ERR Can not execute the command on a stale replica");
+	check_as(
+		"ERR Unknown Redis command called from script script: 3f0a, on "
+		"@user_script:3.",
+		CAUSE_COMMAND, "ERR Unknown Redis command called from script");
+	check_as("ERR Unknown command called from script script: 3f0a, on "
+		 "@user_script:3.",
+		 CAUSE_COMMAND, "ERR Unknown command called from script");
+	check_as("ERR Invalid command passed to redis.acl_check_cmd() script: "
+		 "3f0a, on @user_script:3.",
+		 CAUSE_COMMAND,
+		 "ERR Invalid command passed to redis.acl_check_cmd()");
 	/* our own scripts' */
 	check_as("PERMITS KEY is held with 3 permits", CAUSE_KIND,
 		 "KEY is held with 3 permits");
+	check_as("PROTOCOL protocol 2", CAUSE_LATER, "protocol 2");
 	check_as("ERR unknown command 'AUTH', with args beginning with: 'x' ",
 		 CAUSE_COMMAND, "ERR unknown command 'AUTH'");
 	/* cut, or of no server */
@@ -174,9 +295,9 @@ int main(void)
 	      "login");
 
 	/* a server that others have named is the wrong one for a while only */
-	CHECK(cause_is_passing(cause_elsewhere(CAUSE_REPLICA)) &&
-		      cause_is_passing(cause_elsewhere(CAUSE_MOVED)) &&
-		      cause_is_passing(cause_elsewhere(CAUSE_ASK)),
+	CHECK(cause_is_transient(cause_elsewhere(CAUSE_REPLICA)) &&
+		      cause_is_transient(cause_elsewhere(CAUSE_MOVED)) &&
+		      cause_is_transient(cause_elsewhere(CAUSE_ASK)),
 	      "elsewhere");
 	for (enum cause cause = 0; cause <= CAUSE_MOVING; cause++)
 		CHECK(cause_code(cause) != EXIT_DONE, "%d", cause);

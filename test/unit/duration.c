@@ -1,5 +1,5 @@
 /* What is a DURATION and what is none; how one is shown. */
-#include "../../src/base/duration.h"
+#include "base/duration.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* What the guard is told, and when it needs no waiting for. */
-#include "../../src/run/guard.h"
+#include "run/guard.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,9 +9,9 @@
 
 #define PIPE_HOLDS (65536 / 32) /* messages, at most */
 
-static struct guard_times in(int64_t ms)
+static struct lease_times in(int64_t ms)
 {
-	return guard_plan(deadline_in(ms + 200), 100, 100);
+	return lease_times(deadline_in(ms + 200), 1000, 1000, 100);
 }
 
 /* A COMMAND that has exited and is not reaped. */
@@ -28,10 +28,13 @@ static pid_t ended_command(void)
 
 static void start(struct guard *guard, pid_t command, int64_t ms)
 {
+	const struct lease_times times = in(ms);
+
 	CHECK(guard_start(guard, SIGTERM, true, 100) == 0, "no guard");
-	CHECK(guard_entrust(guard, "key", "token", in(ms)) == 0,
+	CHECK(guard_entrust(guard, "key", "token", &times, 1) == 0,
 	      "not entrusted");
-	guard_announce(guard, command, false);
+	guard_announce(guard, command, 0);
+	guard_note(guard, command, 0);
 }
 
 /* Its time is far away, and it hears nothing. */
@@ -68,7 +71,7 @@ static void test_told_after_goodbye(void)
 	start(&guard, command, 600000);
 	CHECK(guard_goodbye(&guard), "in time");
 	alarm(20); /* instead of hanging */
-	guard_tell(&guard, in(600000));
+	guard_tell(&guard, 0, in(600000));
 	alarm(0);
 	check_spared(&guard, command);
 }
@@ -92,7 +95,7 @@ static void test_full_pipe(void)
 
 	start_stopped(&guard, command);
 	for (int i = 0; i < PIPE_HOLDS + 10; i++)
-		guard_tell(&guard, in(600000));
+		guard_tell(&guard, 0, in(600000));
 	CHECK(guard_goodbye(&guard), "in time");
 	check_spared(&guard, command);
 }
@@ -104,7 +107,7 @@ static void test_late_guard(void)
 	pid_t command = ended_command();
 
 	start_stopped(&guard, command);
-	guard_tell(&guard, in(300));
+	guard_tell(&guard, 0, in(300));
 	CHECK(guard_goodbye(&guard), "in time");
 	deadline_poll(NULL, 0, deadline_in(400));
 	check_spared(&guard, command);

@@ -1,5 +1,5 @@
 /* The live line of the log, as the bytes that a terminal gets. */
-#include "../../src/base/log.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Hostile bytes on their way to a terminal, a JSON text and a shell. */
-#include "../../src/base/output.h"
+#include "base/output.h"
 
 #include <stdlib.h>
 

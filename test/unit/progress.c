@@ -1,5 +1,5 @@
 /* When a wait is told of: after 10 s, 1, 5 and 15 min, and each 30 min. */
-#include "../../src/wait/progress.h"
+#include "wait/progress.h"
 
 #include <inttypes.h>
 

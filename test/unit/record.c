@@ -1,5 +1,5 @@
 /* Who holds a lock, as a holder wrote it: readable, and harmless if hostile. */
-#include "../../src/lock/record.h"
+#include "lock/record.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,8 +24,8 @@ static void check_shown(const struct busy *busy, const char *wanted)
 static void test_round_trip(void)
 {
 	struct busy busy = {
-		.told = true,
-		.known = true,
+		.has_reply = true,
+		.has_description = true,
 		.held = 250000,
 		.left = 21000,
 	};
@@ -40,6 +40,12 @@ static void test_round_trip(void)
 	CHECK(same(busy.holder.command, "backup.sh\\npid=1\\e"), "command %s",
 	      busy.holder.command);
 	CHECK(strstr(text.data, "ttl=30000\n") != NULL, "%s", text.data);
+	CHECK(busy.holder.protocol == PROTOCOL, "protocol %lld",
+	      (long long)busy.holder.protocol);
+	parse(&busy.holder, "host=web1\npid=812\n"); /* 0.1 */
+	CHECK(busy.holder.protocol == 0, "protocol %lld",
+	      (long long)busy.holder.protocol);
+	record_parse(&busy.holder, text.data, text.length);
 	gethostname(host, sizeof(host) - 1);
 	snprintf(wanted, sizeof(wanted),
 		 "held by %s pid 812 "
@@ -51,7 +57,7 @@ static void test_round_trip(void)
 
 static void test_shown(void)
 {
-	struct busy busy = {.told = true, .held = -1, .left = 21000};
+	struct busy busy = {.has_reply = true, .held = -1, .left = 21000};
 
 	check_shown(&busy, "held by another program, 21s left");
 	busy.left = -1;
@@ -84,8 +90,8 @@ static void test_left(void)
 
 	for (size_t i = 0; i < COUNT(table); i++) {
 		struct busy busy = {
-			.told = true,
-			.known = true,
+			.has_reply = true,
+			.has_description = true,
 			.held = table[i].held,
 			.left = table[i].left,
 		};
@@ -95,15 +101,15 @@ static void test_left(void)
 		      "%zu: %s held %lld left %lld", i, table[i].lines,
 		      (long long)table[i].held, (long long)table[i].left);
 	}
-	check_shown(&(struct busy){.told = true, .held = -1, .left = 5},
+	check_shown(&(struct busy){.has_reply = true, .held = -1, .left = 5},
 		    "held by another program, 5ms left");
 }
 
 static void test_hostile(void)
 {
 	struct busy busy = {
-		.told = true,
-		.known = true,
+		.has_reply = true,
+		.has_description = true,
 		.held = -1,
 		.left = 1000,
 	};
@@ -145,7 +151,7 @@ static void test_long_label(void)
 	record_describe(&text, 1, label, 1, true);
 	for (const char *c = text.data; *c; c++)
 		lines += *c == '\n';
-	CHECK(lines == 6, "%d lines", lines);
+	CHECK(lines == 7, "%d lines", lines);
 	CHECK(text.length < 1024, "%zu bytes", text.length);
 	record_parse(&holder, text.data, text.length);
 	buffer_release(&text);

@@ -1,5 +1,5 @@
 /* Names and values in turn, as a server may say them. */
-#include "../../src/server/reply.h"
+#include "server/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* "did you mean": the nearest word, whatever is compared with whatever. */
-#include "../../src/settings/suggest.h"
+#include "settings/suggest.h"
 
 #include "check.h"
 

@@ -1,10 +1,10 @@
 /* The process title, and what its first use moves away. */
-#include "../../src/base/title.h"
+#include "base/title.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../src/base/log.h"
+#include "base/log.h"
 #include "check.h"
 
 static char seen[4096];

@@ -1,5 +1,5 @@
 /* Server URLs of every right and wrong shape; no secret in what is shown. */
-#include "../../src/net/url.h"
+#include "net/url.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +61,17 @@ static void test_good(void)
 		{"redis+sentinel://bob:hunter2@h:1,[::1],10.0.0.1:3/a-b.c_1/9",
 		 URL_SENTINEL, "bob", "hunter2", NULL, 0, NULL, 9,
 		 "redis+sentinel://h:1,[::1]:26379,10.0.0.1:3/a-b.c_1/9"},
+		{"redis+sentinel://h/m/", URL_SENTINEL, NULL, NULL, NULL, 0,
+		 NULL, 0, "redis+sentinel://h:26379/m"},
+		{"redis+sentinel://h/m?db=2", URL_SENTINEL, NULL, NULL, NULL, 0,
+		 NULL, 2, "redis+sentinel://h:26379/m/2"},
+		{"redis+sentinel://h/m/?db=2", URL_SENTINEL, NULL, NULL, NULL,
+		 0, NULL, 2, "redis+sentinel://h:26379/m/2"},
+		{"rediss+sentinel://:hunter2@h:1,g/m?db=0&sentinel=:hunter2",
+		 URL_SENTINEL, NULL, "hunter2", NULL, 0, NULL, 0,
+		 "rediss+sentinel://h:1,g:26379/m"},
+		{"rediss+cluster://bob:hunter2@a,b:7/", URL_CLUSTER, "bob",
+		 "hunter2", NULL, 0, NULL, 0, "rediss+cluster://a:6379,b:7"},
 		{"redis+cluster://h", URL_CLUSTER, NULL, NULL, NULL, 0, NULL, 0,
 		 "redis+cluster://h:6379"},
 		{"redis+cluster://:hunter2@[::1]:7,h/", URL_CLUSTER, NULL,
@@ -78,24 +89,96 @@ static void test_good(void)
 		CHECK(url_parse(&url, good[i].text, &error) == 0, "%s: %s",
 		      good[i].text, error.text);
 		CHECK(url.kind == good[i].kind && url.db == good[i].db &&
-			      (url.kind != URL_TCP || url.port == good[i].port),
+			      (url.kind != URL_TCP ||
+			       url.at.port == good[i].port),
 		      "%s: kind %d db %u port %u", good[i].text, url.kind,
-		      url.db, url.port);
-		CHECK(url.tls == (strncmp(url.name, "rediss:", 7) == 0),
+		      url.db, url.at.port);
+		CHECK(url.tls == (strncmp(url.name, "rediss", 6) == 0),
 		      "%s: TLS %d", good[i].text, url.tls);
 		CHECK(same(url.user, good[i].user), "%s: user %s", good[i].text,
 		      shown(url.user));
 		CHECK(same(url.password, good[i].password), "%s: password %s",
 		      good[i].text, shown(url.password));
-		CHECK(same(url.host, good[i].host), "%s: host %s", good[i].text,
-		      shown(url.host));
-		CHECK(same(url.path, good[i].path), "%s: path %s", good[i].text,
-		      shown(url.path));
+		CHECK(same(url.at.host, good[i].host), "%s: host %s",
+		      good[i].text, shown(url.at.host));
+		CHECK(same(url.at.path, good[i].path), "%s: path %s",
+		      good[i].text, shown(url.at.path));
 		CHECK(same(url.name, good[i].name), "%s: name %s", good[i].text,
 		      shown(url.name));
 		url_release(&url);
 		CHECK(url.password == NULL && url.name == NULL, "%s",
 		      good[i].text);
+	}
+}
+
+/* The login of Sentinels, and who gets which one. */
+static void test_seed_login(void)
+{
+	static const struct {
+		const char *text, *user, *password, *seed_user, *seed_password;
+	} list[] = {
+		{"redis+sentinel://h/m", NULL, NULL, NULL, NULL},
+		{"redis+sentinel://bob:hunter2@h/m", "bob", "hunter2", "bob",
+		 "hunter2"},
+		{"redis+sentinel://bob:x@h/m?sentinel=:hunter2", "bob", "x",
+		 NULL, "hunter2"},
+		{"redis+sentinel://h/m?sentinel=ann:hun%26t:er%402", NULL, NULL,
+		 "ann", "hun&t:er@2"},
+		{"rediss+sentinel://:x@h/m?sentinel=ann:hunter2&db=3", NULL,
+		 "x", "ann", "hunter2"},
+	};
+
+	for (size_t i = 0; i < COUNT(list); i++) {
+		struct error error = {0};
+		struct url url, copy, seed;
+
+		CHECK(url_parse(&url, list[i].text, &error) == 0, "%s: %s",
+		      list[i].text, error.text);
+		copy = url_copy(&url);
+		seed = url_seed(&copy, 0);
+		CHECK(same(copy.user, list[i].user) &&
+			      same(copy.password, list[i].password),
+		      "%s: %s %s", list[i].text, shown(copy.user),
+		      shown(copy.password));
+		CHECK(same(seed.user, list[i].seed_user) &&
+			      same(seed.password, list[i].seed_password),
+		      "%s: %s %s", list[i].text, shown(seed.user),
+		      shown(seed.password));
+		CHECK(seed.tls == url.tls, "%s", list[i].text);
+		url_release(&seed);
+		url_release(&copy);
+		url_release(&url);
+	}
+}
+
+/* What is one server by its text. */
+static void test_same(void)
+{
+	static const struct {
+		const char *one, *other;
+		bool same;
+	} pairs[] = {
+		{"redis+sentinel://a,b/m", "redis+sentinel://c,B./m/2", true},
+		{"redis+sentinel://a,b/m", "rediss+sentinel://b/m", true},
+		{"redis+sentinel://a,b/m", "redis+sentinel://a,b/n", false},
+		{"redis+sentinel://a/m", "redis+sentinel://a:1/m", false},
+		{"redis+cluster://a,b", "rediss+cluster://b,c", true},
+		{"redis+cluster://a,b", "redis+cluster://c,d", false},
+		{"redis+cluster://a", "redis://a", false},
+		{"redis://a", "rediss://A.", true},
+	};
+
+	for (size_t i = 0; i < COUNT(pairs); i++) {
+		struct error error = {0};
+		struct url one, other;
+
+		CHECK(url_parse(&one, pairs[i].one, &error) == 0 &&
+			      url_parse(&other, pairs[i].other, &error) == 0,
+		      "%s", error.text);
+		CHECK(url_is_same(&one, &other) == pairs[i].same, "%s and %s",
+		      pairs[i].one, pairs[i].other);
+		url_release(&one);
+		url_release(&other);
 	}
 }
 
@@ -108,6 +191,10 @@ static void test_separate(void)
 		{"redis://a,redis://b", "redis://a", "redis://b"},
 		{"redis://a,b", "redis://a", "b"},
 		{"redis+cluster://a,b:1", "redis+cluster://a,b:1", NULL},
+		{"rediss+cluster://a,b,redis://c,d", "rediss+cluster://a,b",
+		 "redis://c,d"},
+		{"rediss+sentinel://a,b/m?db=1,rediss+sentinel://c/m",
+		 "rediss+sentinel://a,b/m?db=1", "rediss+sentinel://c/m"},
 		{"redis+cluster://a,b,redis://c,d", "redis+cluster://a,b",
 		 "redis://c,d"},
 		{"redis+sentinel://a,b/m,local:,x", "redis+sentinel://a,b/m",
@@ -192,6 +279,32 @@ static void test_bad(void)
 		"redis+sentinel://h,h/m",
 		"redis+sentinel://h,h:26379/m",
 		"redis+sentinel://bob:hunter2@/m",
+		"rediss+sentinel://h",
+		"redis+sentinel://h?db=1",
+		"redis+sentinel://h/m?",
+		"redis+sentinel://h/m?db=",
+		"redis+sentinel://h/m?db=-1",
+		"redis+sentinel://h/m?db=65536",
+		"redis+sentinel://h/m?db=1&",
+		"redis+sentinel://h/m?db=1&db=1",
+		"redis+sentinel://h/m/1?db=1",
+		"redis+sentinel://h/m?x=1",
+		"redis+sentinel://h/m?sentinel",
+		"redis+sentinel://h/m?sentinel=",
+		"redis+sentinel://h/m?sentinel=:",
+		"redis+sentinel://h/m?sentinel=bob:",
+		"redis+sentinel://h/m?sentinel=:a&sentinel=:b",
+		"redis+sentinel://h/m?sentinel=:hunter2@x/y",
+		"redis+sentinel://h/m?sentinel=:hunter2&x",
+		"redis+sentinel://h/m?sentinel=:hunter2%",
+		"redis+sentinel://h/m?sentinel=a/b:hunter2",
+		"redis+sentinel://h/m?sentinel_password=hunter2",
+		"redis+cluster://h?sentinel=:hunter2",
+		"redis+cluster://h?db=0",
+		"rediss+cluster://",
+		"rediss+cluster://h/1",
+		"rediss+unix://h",
+		"redis://h?sentinel=:hunter2",
 		"redis+cluster://",
 		"redis+cluster:///",
 		"redis+cluster://h/0",
@@ -418,6 +531,18 @@ static void test_secrets(void)
 		"redis+cluster://h?password=hunter2",
 		"rediss+cluster://bob:hunter2@h:x",
 		"rediss+sentinel://bob:hunter2@h:x/m",
+		"rediss+sentinel://h/m?sentinel=bob:hunter2",
+		"rediss+sentinel://h/m?sentinel=bob:hunter2@",
+		"rediss+sentinel://h/m?sentinel=bob:hunter2@x",
+		"rediss+sentinel://h/m?sentinel=bob:x@hunter2/m",
+		"rediss+sentinel://ann:hunter2@h/m?sentinel=b:c@hunter2/n",
+		"rediss+sentinel://h/m?sentinel=bob:a&hunter2",
+		"rediss+sentinel://h/m?sentinel=bob:a?hunter2",
+		"rediss+sentinel://h/m?sentinel=bob:a,hunter2",
+		"rediss+sentinel://h?sentinel=:hunter2",
+		"rediss+sentinel://h/m?sentinel:hunter2",
+		"rediss+sentinel://h/m/x?sentinel=:hunter2",
+		"redis+cluster://h?sentinel=:hunter2",
 	};
 
 	for (size_t i = 0; i < COUNT(texts); i++) {
@@ -460,6 +585,12 @@ static void test_hide_logins(void)
 		{"a://b:hunter2@hunter2@c", "a://***@c"},
 		{"ssh://git@host:1 http://h:1/?a@b",
 		 "ssh://git@host:1 http://***@b"},
+		{"-S redis+sentinel://a,b/m?db=1&sentinel=bob:hunter2,x k",
+		 "-S redis+sentinel://a,b/m?db=1&sentinel=*** k"},
+		{"'redis+sentinel://c:d@a/m?sentinel=:hunter2' k",
+		 "'redis+sentinel://***@a/m?sentinel=***' k"},
+		{"a://b?sentinel=x@hunter2@c d", "a://b?sentinel=*** d"},
+		{"http://b/?sentinels=x", "http://b/?sentinels=x"},
 		{"a://:@", "a://*@"},
 		{"a://", "a://"},
 		{"://://:x@", "://***@"},
@@ -524,7 +655,7 @@ static void test_path_length(void)
 	memset(text + 7, 'p', 108);
 	text[7] = '/';
 	text[7 + 107] = '\0';
-	CHECK(url_parse(&url, text, &error) == 0 && strlen(url.path) == 107,
+	CHECK(url_parse(&url, text, &error) == 0 && strlen(url.at.path) == 107,
 	      "107 bytes: %s", error.text);
 	url_release(&url);
 	text[7 + 107] = 'p';
@@ -563,6 +694,11 @@ static void test_hide_secret(void)
 		{"redis://bob:hunter2@x@h", "redis://", "@h"},
 		{"redis://h:7/1", "redis://h:7/1", "redis://h:7/1"},
 		{"bob:hunter2@h", "", "@h"},
+		{"redis+sentinel://h/m?sentinel=:hunter2",
+		 "redis+sentinel://h/m?sentinel=", "***"},
+		{"redis+sentinel://:hunter2@h/m?db=1&sentinel=:hunter2,redis://"
+		 ":hunter2@h",
+		 "redis+sentinel://", "@h/m?db=1&sentinel=***"},
 		{"", "", ""},
 	};
 
@@ -587,6 +723,8 @@ int main(void)
 	test_bad();
 	test_secrets();
 	test_hide_logins();
+	test_seed_login();
+	test_same();
 	test_quote();
 	test_path_length();
 	test_host_length();

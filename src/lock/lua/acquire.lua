@@ -1,13 +1,13 @@
 -- Takes KEY for a token, or says who has it.
 -- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits, hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
--- returns {1, fence, the record's age (ms), the last holder's mark}, or
+-- returns {1, fence, the record's age (ms), the beginning of the last holder's token}, or
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
---         1 where the ancestor holds it, the holder's mark ('': nobody's, '*': several),
+--         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several),
 --         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
---         how many hold it, of how many permits (0: none)}; if several hold it, the description is
---         that of the one that has held it longest
+--         how many hold it, of how many permits (0: none), KEY's type}; if several hold it, the
+--         description is that of the one that has held it longest
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
 local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
@@ -16,8 +16,8 @@ local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = descri
 local own = place_of(token, hold)
 local line = kind == 'none' and waits or queue
 
--- For how long this server has known KEY without a gap (ms), and who held it last; the record of
--- one that only waits does not begin.
+-- For how long this server has known KEY without a gap (ms), and who held it last. A waiter that
+-- takes nothing begins no record.
 local function remember(in_use)
   note_loss(in_use)
   local began, last = tonumber(call('hget', record, 'began')), call('hget', record, 'last')
@@ -30,7 +30,7 @@ local function remember(in_use)
 end
 
 if not stored_fence() then
-  return redis.error_reply('WRONGTYPE the record holds no fence')
+  return refuse_later() or redis.error_reply('WRONGTYPE no fence')
 end
 local in_use = drop_expired()
 if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key() ~= wish.permits then
@@ -40,7 +40,7 @@ if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key()
 end
 
 local age, last = remember(in_use)
--- One that has it is told so again; one that lost it here, and kept it elsewhere, gets it back.
+-- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back.
 local has_room = fits(token, wish, in_use)
 if (in_use == kind and holds(token, in_use) > 0) or (wish.kept > 0 and has_room) then
   leave_queue(own)
@@ -72,13 +72,13 @@ end
 
 local left, count, of, holder = call('pttl', key), 1, 0
 in_use = kind_of_key()
-local mark = in_use == 'none' and '' or '*'
+local prefix = in_use == 'none' and '' or '*'
 if in_use == 'string' then
   holder = call('getrange', key, 0, 256)
-  mark = holder:sub(1, 16)
+  prefix = holder:sub(1, 16)
 elseif in_use == 'hash' and call('hlen', key) == 1 then
   holder = call('hkeys', key)[1]
-  mark = holder:sub(1, 16)
+  prefix = holder:sub(1, 16)
 elseif in_use == 'zset' and permits_of_key() then
   -- bounded: the first fifty to end
   local page, longest = call('zrange', key, 0, 49, 'withscores'), -2
@@ -95,4 +95,4 @@ elseif in_use == 'zset' and permits_of_key() then
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
-  mark, age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0, count, of}
+  prefix, age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0, count, of, in_use}

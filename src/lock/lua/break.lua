@@ -1,12 +1,16 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
 -- A request that arrives twice evicts nobody twice: the token is drawn for this one.
--- ARGV: the mark of a holder that must still be one ('': whoever it is), 1: also what is not a lock
--- returns {1 taken away, 0 nobody's, -1 others hold it by now; then as inspect does}
+-- ARGV: digest of a token that must still hold KEY ('': any holder will do), 1: even if KEY is no lock
+-- returns {1 taken away, 0 free, -1 others hold it by now; then as inspect does}
 if try('hget', record, 'broken') == token then
   return {1, 'none', -1, 0, 0, 0, {}, {}}
 end
+local later = ARGV[4] ~= '1' and refuse_later()
+if later then
+  return later
+end
 drop_expired()
-local kind, permits = kind_of_key(), permits_of_key()
+local kind, permits, fence = kind_of_key(), permits_of_key(), try('hget', record, 'fence')
 local items, total = holders(0, 1000)
 if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
@@ -23,8 +27,7 @@ if answer == 1 then
   -- What is done stays done: nothing from here on may turn it into an error.
   pcall(forget_holders, '')
   if kind == 'hash' then
-    local name = key:find('{', 1, true) and key or '{' .. key .. '}'
-    try('publish', 'redisson_lock__channel:' .. name, '0')
+    tell_redisson()
   end
   pcall(settle)
   try('hset', record, 'broken', token)
@@ -33,4 +36,5 @@ end
 while #items > 60 do
   table.remove(items)
 end
-return {answer, kind, permits or -1, 0, answer == 1 and total or 0, 0, answer == 1 and items or {}, {}}
+return {answer, kind, permits or -1, type(fence) == 'string' and tonumber(fence) or 0,
+  answer == 1 and total or 0, 0, answer == 1 and items or {}, {}}

@@ -1,5 +1,5 @@
 -- In front of every script: its arguments, the clock, and who holds KEY.
--- KEYS: KEY, its record, its queue, its wishes, who only waits
+-- KEYS: KEY, its record, its queue, its wishes, the waiters that take nothing
 -- ARGV: database, token, and what the script adds
 -- Defined in front of it: `afterlife` (ms, by which the record outlives the lock), `clustered`.
 local call, try, format = redis.call, redis.pcall, string.format
@@ -16,8 +16,8 @@ local function kind_of_key()
   return call('type', key).ok
 end
 
--- N of -P, 0 for shared; nil where KEY is no sorted set of ours: it has an expiry and we know
--- its first member.
+-- N of -P, 0 for shared; nil if KEY is no sorted set of ours. Ours have an expiry, and we know the
+-- first member.
 local function permits_of_key()
   local permits = try('hget', record, 'permits')
   local first = type(permits) == 'string' and try('zrange', key, 0, 0)[1]
@@ -25,7 +25,7 @@ local function permits_of_key()
     and call('pttl', key) >= 0 and tonumber(permits) or nil
 end
 
--- How often this token holds KEY. Here and below: whoever knows KEY's kind says it.
+-- How often this token holds KEY. kind: KEY's, if the caller knows it; so below, too.
 local function holds(who, kind)
   kind = kind or kind_of_key()
   if kind == 'string' then
@@ -60,7 +60,7 @@ local function drop_expired()
   return kind
 end
 
--- A lease never ends sooner than it did: its holder may rely on that, and those that share KEY.
+-- A lease never ends sooner than it did: its holder relies on that, and so do those that share KEY.
 -- Returns how long KEY lasts now.
 local function prolong(who, lease, kind)
   if kind == 'zset' then
@@ -74,7 +74,7 @@ local function prolong(who, lease, kind)
   return left
 end
 
--- Who had KEY last, until when, and the longest ttl: so its loss here can be seen.
+-- The last holder of KEY, until when, and the longest ttl: so that a loss of KEY can be seen.
 local function lease_fields(who, ttl, left)
   return 'last', who:sub(1, 16), 'until', format('%.0f', now + left), 'ttl', ttl
 end

@@ -1,7 +1,7 @@
--- Whether KEY is a lock, or the data of another program that happens to have its name.
+-- Whether KEY is a lock of ours, or the data of another program that happens to have its name.
 
 -- A lock ends by itself, or the record knows who holds it. Another program's lock may be a string
--- that never ends: it is nobody's to enter, and not to be broken unasked.
+-- that never ends: nobody may enter it, and nobody may break it unasked.
 local function is_lock(kind)
   if kind ~= 'string' and kind ~= 'hash' and kind ~= 'zset' then
     return false
@@ -12,6 +12,18 @@ local function is_lock(kind)
     or kind == 'hash' and call('hlen', key) == 1 and call('hkeys', key)[1]
     or kind == 'zset' and call('zrange', key, 0, 0)[1]
   return first and type(try('hget', record, 'holder:' .. first)) == 'string'
+end
+
+-- A later protocol writes `v` and its number in front of the fence. All that know only earlier ones
+-- then find no fence, and take nothing.
+local function later_protocol()
+  local fence = try('hget', record, 'fence')
+  return type(fence) == 'string' and fence:match('^v(%d+)')
+end
+
+local function refuse_later()
+  local n = later_protocol()
+  return n and redis.error_reply('PROTOCOL protocol ' .. n)
 end
 
 local function refuse(why, kind)

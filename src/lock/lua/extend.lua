@@ -1,7 +1,8 @@
--- Makes the owner's lease last for a ttl from now on, where it does not already.
--- ARGV: ttl (ms), hold, 1: rather the ttl that the lock was taken with, if it is known
+-- Makes the owner's lease last for a ttl from now on, if it does not already.
+-- ARGV: ttl (ms), hold, 1: for the ttl that the lock was taken with, if that is known;
+--       and perhaps the pid of the keeper, for the description
 -- returns {1, fence, description, permits (0: no such lock), lease left (ms)} kept,
---         {0} another's, {-1} gone
+--         {0} held by someone else, {-1} gone
 local ttl, hold = tonumber(ARGV[3]), ARGV[4]
 local kind = kind_of_key()
 if kind == 'none' then
@@ -13,6 +14,11 @@ local text = describe(token)
 local taken = tonumber(text:match('\nttl=(%d+)\n')) or 0
 if ARGV[5] == '1' and taken > 0 and taken <= 86400000 then
   ttl = taken
+end
+local keeper = ARGV[6] and '\nkeeper=' .. ARGV[6] .. '\n'
+if keeper and text:find('\n') and not text:find(keeper, 1, true) then
+  text = text:gsub('\nkeeper=%d+', ''):gsub('\n', keeper, 1)
+  try('hset', record, 'holder:' .. token, text)
 end
 if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1
     and #known_holds() > holds(token) then

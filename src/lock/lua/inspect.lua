@@ -3,6 +3,10 @@
 -- returns {1 held, 0 free, -1 no lock; Redis type, permits (-1: none), fence (0: none),
 --         holders in all, waiters in all, {holder ...}, {waiter ...}, 1 if it is a replica}
 local items, total = {}
+local later = refuse_later()
+if later then
+  return later
+end
 if token ~= '' then
   local held = holds(token)
   items = held > 0 and {show_holder(token, call('pttl', key), held)}
@@ -16,7 +20,7 @@ local function count(line)
   return type(places) == 'number' and places or 0
 end
 
--- Adds "mark waited kind permits", and the description below; true: and there is room for more.
+-- Adds "digest waited kind permits", and the description below; true: and there is room for more.
 local function show_waiter(shown, place, came)
   local wish = try('hget', wishes, place)
   local kind, permits, text =

@@ -1,7 +1,7 @@
 -- Lifts the stored fence to the one that the quorum agreed on, only while the token owns KEY here.
 -- KEYS: KEY, its record
 -- ARGV: database, token, fence
--- returns {1} at or above it now, {0} another's or gone
+-- returns {1} at or above it now, {0} held by someone else, or gone
 local key, record = KEYS[1], KEYS[2]
 local database, token, fence = unpack(ARGV)
 local call = redis.call

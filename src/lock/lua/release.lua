@@ -1,14 +1,14 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
--- ARGV: hold ('-': none; '*' and a number that is drawn once: any; those of `acquire` begin
---       with '+', and so come first), linger (ms)
--- returns {1, permits (0: no such lock)} released, {0} another's, {-1} gone
-local hold, linger = ARGV[3], tonumber(ARGV[4])
+-- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and those of `acquire`
+--       first, which begin with '+'), min_hold (ms)
+-- returns {1, permits (0: no such lock)} released, {0} held by someone else, {-1} gone
+local hold, min_hold = ARGV[3], tonumber(ARGV[4])
 local kind = kind_of_key()
 local held = holds(token, kind)
 local permits = kind == 'zset' and permits_of_key() or 0
 
--- Any hold of the token's, one of `acquire` first, then one that the record has lost, and the same
--- on every server. Nil for a request that arrives twice.
+-- A hold of the token: one of `acquire` first, then one that the record has lost. It is the same on
+-- every server. Nil for a request that arrives twice.
 local function pick_hold()
   if try('hget', record, 'last:' .. token) == hold then
     return
@@ -19,21 +19,21 @@ local function pick_hold()
   return known[1] and (#known >= held or known[1]:find('^%+')) and known[1] or hold
 end
 
--- KEY stays with its owner for so long, as nobody's.
-local function let_linger()
+-- KEY stays with its owner for that long, and nobody can take it.
+local function keep_for_min_hold()
   if kind == 'zset' then
-    call('zadd', key, 'xx', now + linger, token)
+    call('zadd', key, 'xx', now + min_hold, token)
   end
   local left = kind == 'zset' and call('pttl', key) or 0
-  if left < linger then
-    call('pexpire', key, linger)
-    left = linger
+  if left < min_hold then
+    call('pexpire', key, min_hold)
+    left = min_hold
   end
-  note_lease(token, linger, left)
+  note_lease(token, min_hold, left)
   for _, line in ipairs({queue, waits}) do
     local head = try('zrange', line, 0, 0)
     if not head.err and head[1] then
-      tell(head[1], 0, 0, linger, '-')
+      tell(head[1], 0, 0, min_hold, '-')
     end
   end
 end
@@ -48,15 +48,14 @@ if held > 0 then
   if kind == 'hash' and hold:find('^%*') then
     hold = pick_hold()
   end
-  if linger > 0 and is_last() then
-    let_linger()
+  if min_hold > 0 and is_last() then
+    keep_for_min_hold()
   elseif hold then
     remove(token, hold, kind)
   end
-  try('pexpire', record, linger + afterlife)
+  try('pexpire', record, min_hold + afterlife)
   if kind == 'hash' then
-    local name = key:find('{', 1, true) and key or '{' .. key .. '}'
-    try('publish', 'redisson_lock__channel:' .. name, '0')
+    tell_redisson()
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.

@@ -1,45 +1,74 @@
--- Names what this user may not do, of what the other scripts do, as ACL SETUSER has it.
--- Nothing is written: each command finds no key, or cannot make sense of the rest.
--- ARGV: database, token, then the names of KEY and of what is beside it, as no lock has them
+-- Names the rights of the other scripts that this user lacks, as ACL SETUSER writes them. Nothing is
+-- written: Redis 7 is asked, and runs nothing. An older server can only be tried: each command finds no
+-- key, or cannot make sense of the words that follow the name.
+-- ARGV: database, a name that no key has ('': none of these has one), the names of KEY and of what is
+--       beside it, 1 if KEY is to be taken, not only waited for
 -- returns {1, {what a lock needs ...}, {what waiters, status and list can do without ...}}
-local lacks = {{}, {}}
+local database, dead, key, record = unpack(ARGV)
 local sharded = clustered and redis.REDIS_VERSION_NUM
+local lacks, barred = {}, {}
+dead = dead ~= '' and dead or nil
 
-local function try(list, commands, ...)
-  for command in commands:gmatch('%a+') do
-    local reply = redis.pcall(command, ...)
-    local why = type(reply) == 'table' and reply.err or ''
-    local rule = '+' .. command
-    if why:find('channel') or why:find('key') and not why:find('to run') then
-      rule = (command:find('publish') and '&' or '~') .. tostring((...)):gsub(':doctor:.*', '*')
+-- '+' if the user may not run the command, '&' or '~' if not on this channel or key
+local function refusal(command, spare, name, tried)
+  local place = command:find('publish') and '&' or '~'
+  if redis.acl_check_cmd then
+    local known, may = pcall(redis.acl_check_cmd, command, name or '')
+    if known and may then
+      return
     end
-    if not lacks[rule] and (why:find('NOPERM') or why:find('executing the script')
-        or why:find('Unknown Redis')) then
+    -- a SET without a key would make the server read what it was not given
+    local elsewhere = known
+      and (command == 'set' and barred[name] or command ~= 'set' and redis.acl_check_cmd(command))
+    return elsewhere and place or '+'
+  end
+  local words = {tried or name}
+  for i = 1, tonumber(spare) or 0 do
+    words[#words + 1] = ('xyz'):sub(i, i)
+  end
+  local reply = redis.pcall(command, unpack(words))
+  local why = type(reply) == 'table' and reply.err or ''
+  return (why:find('run this command') or why:find('Unknown Redis command')) and '+'
+    or why:find('The user executing the script') and place
+end
+
+-- Each of the commands, on a key or channel of this name; tried: or of that one. The digit behind a
+-- command: how many words more it takes. What is beside KEY has the record's name and something more.
+local function need(commands, name, tried)
+  for command, spare in commands:gmatch('(%l+)(%d?)') do
+    local sign = refusal(command, spare, name, tried)
+    local rule = sign and sign .. (sign == '+' and command or name)
+    barred[name or ''] = barred[name or ''] or sign == '~'
+    if sign == '~' and name:sub(1, #record) == record then
+      rule = '~' .. record .. '*'
+    end
+    rule = rule and rule:gsub(':doctor:.*', '*')
+    if rule and not lacks[rule] then
       lacks[rule] = true
-      table.insert(lacks[list], rule)
+      lacks[#lacks + 1] = rule
     end
   end
 end
 
-local database, token, key, record = unpack(ARGV)
 if database ~= '0' then
-  try(1, 'select', database)
+  need('select', database)
 end
-try(1, 'time')
+need('time')
 for i = 3, 7 do
-  try(1, 'exists', ARGV[i])
-  try(1, 'pexpire', ARGV[i], 'x')
+  need('exists pexpire1', ARGV[i], dead)
 end
-try(1, 'type pttl del hkeys hlen zcard', key)
-try(1, 'hget hdel hexists zrem zscore zrank', key, 'x')
-try(1, 'getrange hincrby', key, 'x', 'y')
-try(1, 'set hset zadd zrange zrangebyscore', key, 'x', 'y', 'z')
-try(2, sharded and 'spublish' or 'publish', record .. ':' .. token, '')
-try(2, 'publish', 'redisson_lock__channel:' .. record, '')
-try(2, 'pubsub', sharded and 'shardnumsub' or 'numsub')
-try(2, 'scan', 0, 'count', 1)
-try(2, 'dbsize')
-try(2, 'info', 'replication')
-try(2, 'hgetall', key)
-try(2, 'zcount', key, 'x', 'y')
-return {1, lacks[1], lacks[2]}
+need('type pttl hkeys hlen zcard hget1 hdel1 hexists1 zrem1 zscore1 zrank1 getrange2 hset3 zadd3 zrange3'
+  .. ' zrangebyscore3', key, dead)
+if ARGV[8] == '1' then
+  need('del hincrby2 set3', key, dead)
+end
+local needed = lacks
+lacks = {}
+need(sharded and 'spublish1' or 'publish1', record .. ':')
+need(sharded and 'publish1 spublish1' or 'publish1', 'redisson_lock__channel:' .. record)
+need('pubsub', sharded and 'shardnumsub' or 'numsub')
+need('scan', '0')
+need('dbsize')
+need('info', 'replication')
+need('hgetall zcount2', key, dead)
+return {1, needed, lacks}

@@ -1,14 +1,9 @@
 -- The one place where KEY is granted: to the head of the queue, as long as KEY is free for it.
 
--- A place belongs to a request: an owner that makes several has one for each, named by its hold.
-local function place_of(who, hold)
-  return hold == '-' and who or hold .. ':' .. who
-end
-
 -- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
--- A 0 or + before `seen` says that the waiter knows what ages are. One without, of an earlier version,
--- takes no message that has one; and that version cannot read a wish with +: it would grant KEY to the
--- place and not to the token.
+-- A 0 or + before `seen` says that the waiter understands ages. A waiter of an earlier version has
+-- neither, and takes no message with an age. That version cannot read a wish with +: it would grant
+-- KEY to the place and not to the token.
 local function read_wish(place)
   local text = call('hget', wishes, place)
   local ttl, kind, permits, clock, hold, request, knows, seen, description =
@@ -18,12 +13,6 @@ local function read_wish(place)
     ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
     clock = tonumber(clock), hold = hold, request = request, seen = tonumber(seen) or now,
     knows_age = knows ~= '', description = description}
-end
-
-local function leave_queue(...)
-  call('zrem', queue, ...)
-  call('zrem', waits, ...)
-  call('hdel', wishes, ...)
 end
 
 -- Whether KEY, as it is now, has room for this wish.
@@ -48,12 +37,12 @@ local function stored_fence()
   return known_fence
 end
 
--- Larger than all that were granted here; and, by the clock, than those that this server has not
--- heard of, as a replica that lagged behind, or has forgotten, as one restarted from an older dump.
--- One that holds KEY keeps its own: the stored one may be that of another which shares KEY.
--- Returns it, and what is to be stored.
+-- Larger than all fences that were granted here. By the clock, it is also larger than fences that this
+-- server has not heard of (a replica that lagged behind) or has forgotten (a restart from an older dump).
+-- A holder of KEY keeps its own: the stored fence may belong to another holder that shares KEY.
+-- Returns the fence, and the one to store.
 local function next_fence(who, wish, again)
-  local stored = stored_fence() or error('WRONGTYPE the record holds no fence')
+  local stored = stored_fence()
   if (wish.kept or 0) > 0 then
     stored = math.max(stored, wish.kept)
   elseif again and stored > 0 then
@@ -64,7 +53,7 @@ local function next_fence(who, wish, again)
   return stored, stored
 end
 
--- Nobody holds KEY: what the record says of holders is about the dead, but for `kept`.
+-- Nobody holds KEY: what the record says of holders is over, except for `kept`.
 local function forget_holders(kept)
   for _, field in ipairs(call('hkeys', record)) do
     if not (' fence broken began ' .. kept):find(' ' .. field .. ' ', 1, true) then
@@ -73,7 +62,7 @@ local function forget_holders(kept)
   end
 end
 
--- A record that has not seen its holder go begins anew: KEY was evicted or deleted.
+-- If the record has not seen its holder go, KEY was evicted or deleted: the record begins anew.
 local function note_loss(kind)
   local ends = kind == 'none' and tonumber(call('hget', record, 'until')) or 0
   if ends > now + 100 then
@@ -123,40 +112,7 @@ local function grant(who, wish, lease, kind)
   return fence
 end
 
--- Whether KEY counts this hold. The answer is yes only once, as a request may come twice. If the
--- record was lost, KEY counts holds that it does not know: those that were given back are noted.
-local function is_counted(who, hold)
-  local lost = holds(who) - #known_holds()
-  local known = try('hdel', record, 'hold:' .. hold) ~= 0
-  if lost > 0 then
-    return try('hset', record, 'gone:' .. hold, 1) ~= 0
-  end
-  return known
-end
-
--- Takes one hold back. What is done stays done: an error behind it changes nothing.
-local function remove(who, hold, kind)
-  if kind == 'string' then
-    call('del', key)
-  elseif kind == 'zset' then
-    call('zrem', key, who)
-  elseif not is_counted(who, hold) or call('hincrby', key, who, -1) > 0 then
-    return
-  else
-    call('hdel', key, who)
-  end
-  local gone = kind == 'string' or call('exists', key) == 0
-  try('hdel', record, 'holder:' .. who, 'fence:' .. who, unpack(gone and {'until', 'permits'} or {}))
-end
-
--- Of a cluster all nodes would be told by a PUBLISH; since Redis 7 there is one for a slot.
-local sharded = clustered and redis.REDIS_VERSION_NUM
-
-local function tell(place, ...)
-  return try(sharded and 'spublish' or 'publish', record .. ':' .. place, table.concat({...}, ' '))
-end
-
--- How many listen at each place: {channel, number, ...}.
+-- How many subscribers each place has: {channel, number, ...}.
 local function listeners(places)
   local channels = {}
   for i, place in ipairs(places) do
@@ -174,8 +130,9 @@ end
 -- A waiter that dies as it is granted KEY keeps the others out no longer than this (ms).
 local unanswered = 3000
 
--- To one that is not the caller. False where it cannot be told: it will ask itself. It is told when
--- the grant ends, from when its request came: it knows when it sent that, but not when this is.
+-- Grants KEY to a waiter other than the caller. False if it cannot be told: it will ask by itself. The
+-- message says how long after the arrival of its request the grant ends: the waiter knows when it sent
+-- that request, but not when this happens.
 local function grant_to_waiter(place, wish, kind)
   local lease = math.min(wish.ttl, unanswered)
   local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
@@ -193,8 +150,8 @@ local function grant_to_waiter(place, wish, kind)
   return told
 end
 
--- A request looks at no more places than this, however long the lines are. The last of each line are
--- told to ask, as they are the most likely to be there, and their requests continue the work.
+-- A request looks at no more places than this, however long the lines are. The last waiters of each
+-- line are told to ask, as they are the most likely to be there. Their requests continue the work.
 local most = 100
 local function hand_on()
   for _, line in ipairs({queue, waits}) do
@@ -204,7 +161,7 @@ local function hand_on()
   end
 end
 
--- Waiters that take nothing stand beside the queue. KEY is free: each that came before `before` is
+-- Waiters that take nothing stand beside the queue. If KEY is free, each that came before `before` is
 -- told so, once. Returns whether the caller is one of them, and whether these were all.
 local function tell_waits(before, caller)
   local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most), false
@@ -224,9 +181,12 @@ local function tell_waits(before, caller)
 end
 
 -- Returns the caller's fence if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
--- was free.
+-- was free. A queue beside a record that holds no fence is not ours.
 local function settle(caller)
   local free, all, granted
+  if not stored_fence() then
+    return
+  end
   note_loss(drop_expired())
   for _ = 1, most do
     local kind = kind_of_key()

@@ -1,0 +1,160 @@
+# shellcheck shell=sh
+# Locks for scripts of any POSIX shell, to be sourced; see redlock.sh(1).
+#
+#	. redlock.sh
+#	redlock_guard deploy -w 10m	# held until this shell ends
+#	redlock_with photos -- publish	# held while a function runs
+#	redlock_check deploy || exit	# still held?
+#
+# What a call has to remember stands in its positional parameters, which are its own in
+# every shell: so a COMMAND of redlock_with may call all of these again. Names that begin
+# with _redlock are not for scripts.
+
+_redlock_count=0 # of locks so far
+
+# Prints a word so that eval reads it back.
+_redlock_quote() {
+	printf '%s ' "$(printf '%s\n' "$1" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/")"
+}
+
+# Prints those of the options that say which servers there are, and which keys, for eval.
+_redlock_servers() {
+	while [ "$#" -gt 0 ]; do
+		case $1 in
+		-S | --server | --config | --set | --server-timeout | --cacert | --crl | --cert | \
+			--key-file | --sni | --also)
+			_redlock_quote "$1"
+			[ "$#" -eq 1 ] || shift
+			_redlock_quote "$1"
+			;;
+		-S* | --server=* | --config=* | --set=* | --server-timeout=* | --cacert=* | \
+			--crl=* | --cert=* | --key-file=* | --sni=* | --also=* | --insecure) _redlock_quote "$1" ;;
+		-[nxsrqv]*S) # -nS URL
+			_redlock_quote "-S${2-}"
+			[ "$#" -eq 1 ] || shift
+			;;
+		-[nxsrqv]*S*) _redlock_quote "-S${1#*S}" ;;
+		esac
+		shift
+	done
+}
+
+# FUNCTION WORDS [KEY ...]: KEY has to come first.
+_redlock_has_key() {
+	case ${3--} in
+	-*)
+		echo "$1: usage: $1 KEY $2" >&2
+		return 64
+		;;
+	esac
+}
+
+# KEY [OPTION ...]: if KEY was granted, lock number _redlock_count is this one. It ends with
+# this shell, which may be a subshell of $$.
+_redlock_take() {
+	_redlock_key=$1
+	shift
+	# shellcheck disable=SC2016 # the inner shell's
+	_redlock_shell=$(exec sh -c 'echo "$PPID"')
+	_redlock_text=$(redlock acquire --format shell --pid "$_redlock_shell" "$@" -- "$_redlock_key") ||
+		return
+	case $_redlock_text in
+	'exit 0') return 0 ;; # -E 0
+	REDLOCK_KEY=*) eval "$_redlock_text" ;;
+	*) # --help
+		echo "redlock.sh: $_redlock_key: these options ask for no lock" >&2
+		return 64
+		;;
+	esac
+	_redlock_text=$(_redlock_servers "$@")
+	_redlock_count=$((_redlock_count + 1))
+	eval "_redlock_key_$_redlock_count=\$_redlock_key
+		_redlock_token_$_redlock_count=\$REDLOCK_TOKEN
+		_redlock_servers_$_redlock_count=\$_redlock_text"
+}
+
+# SUBCOMMAND N: of lock number N.
+_redlock_ask() {
+	eval "_redlock_key=\$_redlock_key_$2
+		_redlock_token=\$_redlock_token_$2
+		_redlock_text=\$_redlock_servers_$2"
+	eval "redlock $1 $_redlock_text -- \"\$_redlock_key\" \"\$_redlock_token\""
+}
+
+# redlock_guard KEY [OPTION ...]: holds KEY until this shell ends. If it does not get KEY, the
+# shell ends here, with the status of `redlock acquire`.
+redlock_guard() {
+	_redlock_has_key redlock_guard '[OPTION ...]' "$@" || exit
+	_redlock_before=$_redlock_count
+	_redlock_take "$@" || exit
+	[ "$_redlock_count" -gt "$_redlock_before" ] || exit 0
+}
+
+# What redlock_with remembers, before its own words: how many of these precede `--`, the
+# variables as they were, and how many locks there were.
+_redlock_with_take() {
+	_redlock_words=$1
+	_redlock_rest=$(($# - 7 - $1))
+	shift 7
+	while [ "$_redlock_words" -gt 0 ]; do
+		set -- "$@" "$1"
+		shift
+		_redlock_words=$((_redlock_words - 1))
+	done
+	shift "$_redlock_rest"
+	_redlock_take "$@"
+}
+
+_redlock_with_run() {
+	shift "$(($1 + 8))"
+	"$@"
+}
+
+_redlock_with_end() {
+	_redlock_ask release "$(($6 + 1))" || :
+	eval "_redlock_token_$(($6 + 1))="
+	REDLOCK_KEY=$2 REDLOCK_TOKEN=$3 REDLOCK_FENCE=$4 REDLOCK_HELD=$5 REDLOCK_FENCES=$7
+	[ -n "$2" ] || unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE
+	[ -n "$5" ] || unset REDLOCK_HELD
+	[ -n "$7" ] || unset REDLOCK_FENCES
+}
+
+# redlock_with KEY [OPTION ...] -- COMMAND [ARGUMENT ...]: holds KEY while COMMAND runs, which
+# may be a function. The status is COMMAND's, or that of `redlock acquire`.
+redlock_with() {
+	_redlock_has_key redlock_with '[OPTION ...] -- COMMAND [ARGUMENT ...]' "$@" || return
+	_redlock_words=0
+	for _redlock_word; do
+		[ "$_redlock_word" != -- ] || break
+		_redlock_words=$((_redlock_words + 1))
+	done
+	if [ "$((_redlock_words + 1))" -ge "$#" ]; then
+		_redlock_has_key redlock_with '[OPTION ...] -- COMMAND [ARGUMENT ...]'
+		return
+	fi
+	set -- "$_redlock_words" "${REDLOCK_KEY-}" "${REDLOCK_TOKEN-}" "${REDLOCK_FENCE-}" \
+		"${REDLOCK_HELD-}" "$_redlock_count" "${REDLOCK_FENCES-}" "$@"
+	_redlock_with_take "$@" || return
+	[ "$_redlock_count" -gt "$6" ] || return 0
+	_redlock_with_run "$@"
+	_redlock_status=$?
+	_redlock_with_end "$@"
+	return "$_redlock_status"
+}
+
+# redlock_check KEY: 0 if the lock that this script has taken is still held, 1 if not, 69 if
+# too few servers answer.
+redlock_check() {
+	_redlock_number=$_redlock_count
+	while [ "$_redlock_number" -gt 0 ]; do
+		eval "_redlock_key=\$_redlock_key_$_redlock_number
+			_redlock_token=\$_redlock_token_$_redlock_number"
+		if [ "$_redlock_key" = "${1-}" ] && [ -n "$_redlock_token" ]; then
+			_redlock_ask 'status -q' "$_redlock_number"
+			return
+		fi
+		_redlock_number=$((_redlock_number - 1))
+	done
+	echo "redlock_check: this script has not taken '${1-}'" >&2
+	return 64
+}

@@ -1,0 +1,89 @@
+#include "cmd/journal.h"
+
+#include <inttypes.h>
+#include <syslog.h>
+
+#include "base/duration.h"
+#include "net/system_log.h"
+
+static void say(int severity, struct buffer *line)
+{
+	system_log_send(severity, line);
+	buffer_release(line);
+}
+
+void journal_acquired(const struct settings *settings, const struct lock *lock,
+		      int64_t waited)
+{
+	struct buffer line = {0};
+	char text[DURATION_TEXT];
+
+	if (!settings->syslog)
+		return;
+	buffer_print(&line, "%s: acquired after %s, fence %" PRId64,
+		     lock->names.key.data, duration_format(text, waited),
+		     lock->grant.fence);
+	say(LOG_INFO, &line);
+}
+
+void journal_busy(const struct settings *settings, const struct lock *lock,
+		  const struct busy *busy)
+{
+	struct buffer line = {0};
+
+	if (!settings->syslog)
+		return;
+	buffer_print(&line, "%s: busy: ", lock->names.key.data);
+	record_print_busy(&line, busy);
+	say(LOG_INFO, &line);
+}
+
+static void say_end(const struct settings *settings, const struct lock *lock,
+		    int severity, const char *what, const char *how)
+{
+	struct buffer line = {0};
+	char text[DURATION_TEXT];
+
+	if (!settings->syslog)
+		return;
+	buffer_print(&line, "%s: %s after %s, fence %" PRId64 ": %s",
+		     lock->names.key.data, what,
+		     duration_format(text, clock_ms() - lock->grant.acquired),
+		     lock->grant.fence, how);
+	say(severity, &line);
+}
+
+void journal_released(const struct settings *settings, const struct lock *lock,
+		      const char *how, const char *failure)
+{
+	struct buffer text = {0};
+
+	if (failure == NULL) {
+		say_end(settings, lock, LOG_INFO, "released", how);
+		return;
+	}
+	buffer_print(&text, "%s: %s", how, failure);
+	say_end(settings, lock, LOG_WARNING, "not released", text.data);
+	buffer_release(&text);
+}
+
+void journal_lost(const struct settings *settings, const struct lock *lock,
+		  const char *why)
+{
+	say_end(settings, lock, LOG_WARNING, "lost", why);
+}
+
+void journal_broken(const struct settings *settings, int64_t fence,
+		    const struct busy *busy)
+{
+	struct buffer line = {0};
+
+	if (!settings->syslog)
+		return;
+	buffer_print(&line, "%s: broken, fence %" PRId64, settings->key, fence);
+	if (busy != NULL) {
+		buffer_print(&line, ": ");
+		record_print_busy(&line, busy);
+	}
+	say(LOG_WARNING, &line);
+}

@@ -1,0 +1,27 @@
+/*
+ * --syslog: a line of the system's log for each thing that happens to a lock, with KEY and
+ * the fence. Without the option each of these does nothing.
+ */
+#ifndef CMD_JOURNAL_H
+#define CMD_JOURNAL_H
+
+#include "lock/lock.h"
+#include "settings/settings.h"
+
+/* Times in ms. */
+void journal_acquired(const struct settings *settings, const struct lock *lock,
+		      int64_t waited);
+void journal_busy(const struct settings *settings, const struct lock *lock,
+		  const struct busy *busy);
+
+/* how: it ended, such as "exit 0". failure: why KEY stays until its lease ends, or NULL. */
+void journal_released(const struct settings *settings, const struct lock *lock,
+		      const char *how, const char *failure);
+void journal_lost(const struct settings *settings, const struct lock *lock,
+		  const char *why);
+
+/* busy: whom it was taken from, or NULL. fence: 0 if it is not known. */
+void journal_broken(const struct settings *settings, int64_t fence,
+		    const struct busy *busy);
+
+#endif

@@ -1,0 +1,217 @@
+#include "cmd/keep.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "cmd/journal.h"
+#include "settings/config.h"
+
+/* A file is shared with PID, offset and all: what PID writes after us would otherwise
+ * go over our line. What else it may be is opened anew, as a write must not wait. */
+static int open_stderr(const struct keeper *keeper)
+{
+	char path[40];
+	struct stat status;
+	int fd = process_descriptor(keeper->pidfd, STDERR_FILENO);
+
+	if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(path, sizeof(path), "/proc/%ld/fd/2",
+		 (long)keeper->process.pid);
+	return open(path,
+		    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* A keeper has no standard error. So it says what has happened where PID would: in
+ * what that has for standard error, or else to syslog(3). */
+static bool borrow_stderr(const struct keeper *keeper)
+{
+	int fd = open_stderr(keeper);
+
+	if (fd < 0)
+		return false;
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+	return true;
+}
+
+static void return_stderr(void)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (null < 0)
+		return;
+	dup2(null, STDERR_FILENO);
+	close(null);
+}
+
+static void say(const struct keeper *keeper, const struct buffer *line)
+{
+	if (borrow_stderr(keeper)) {
+		log_error("%s", line->data);
+		return_stderr();
+		return;
+	}
+	/* syslog(3) waits for a log that is stuck, but PID is to be stopped in time */
+	if (!process_aside())
+		return;
+	openlog("redlock-keeper", 0, LOG_CRON);
+	syslog(LOG_ERR, "%s", line->data);
+	_exit(EXIT_DONE);
+}
+
+static void tell(const struct keeper *keeper, enum keeper_result kept,
+		 const struct error *why)
+{
+	static const char *const next[] = {
+		[ON_LOST_KILL] = "is stopped",
+		[ON_LOST_WARN] = "runs on without it",
+		[ON_LOST_SIGNAL] = "is sent the signal of --on-lost",
+	};
+	const struct session *session = keeper->context;
+	const struct settings *settings = session->settings;
+	const char *lost = keeper->lost != NULL ? keeper->lost->names.key.data
+						: settings->key;
+	struct buffer line = {0};
+	char text[DURATION_TEXT];
+
+	if (kept == KEPT_OVERDUE)
+		buffer_print(&line,
+			     "%s: pid %ld is stopped after --max-hold %s",
+			     settings->key, (long)settings->pid,
+			     duration_format(text, settings->max_hold));
+	else
+		buffer_print(&line, "%s: lock lost: %s: pid %ld %s", lost,
+			     why->text, (long)settings->pid,
+			     next[settings->on_lost]);
+	say(keeper, &line);
+	buffer_release(&line);
+	if (kept == KEPT_LOST && keeper->lost != NULL)
+		journal_lost(settings, keeper->lost, why->text);
+}
+
+int keep_prepare(struct keeper *keeper, struct session *session)
+{
+	const struct settings *settings = session->settings;
+	struct error error;
+
+	*keeper = (struct keeper){
+		.signal = settings->on_lost == ON_LOST_WARN ? 0
+			  : settings->on_lost == ON_LOST_SIGNAL
+				  ? settings->lost_signal
+				  : SIGTERM,
+		.kill = settings->on_lost == ON_LOST_KILL,
+		.group = settings->kill_group,
+		.kill_after = settings->kill_after,
+		.max_hold = settings->max_hold,
+		.signals = session->signals,
+		.tell = tell,
+		.context = session,
+	};
+	if (config_check_room(settings, &error) == 0 &&
+	    keeper_follow(keeper, settings->pid, &error) == 0) {
+		session->interrupt = keeper_interrupt(keeper, &error);
+		if (session->interrupt >= 0)
+			return 0;
+	}
+	log_error("%s", error.text);
+	return error.code;
+}
+
+int keep_check(const struct keeper *keeper, const struct session *session)
+{
+	struct error error;
+
+	if (!keeper_is_over(keeper))
+		return 0;
+	keeper_explain_end(keeper, &error);
+	cmd_complain(&session->lock, &error);
+	return error.code;
+}
+
+static void give_back(const struct keeper *keeper, struct session *session,
+		      enum keeper_result kept)
+{
+	char text[DURATION_TEXT];
+
+	cmd_each(session, cmd_release_one);
+	for (size_t i = 0; i < session->count; i++) {
+		const struct lock *lock = session->locks[i];
+		const struct answer *answer = &session_at(session, i)->answer;
+		struct buffer line = {0};
+
+		if (answer->result != LOCK_ERROR || kept == KEPT_LOST)
+			continue;
+		buffer_print(
+			&line, "%s: not released, it ends by itself in %s: %s",
+			lock->names.key.data,
+			duration_format(text, deadline_left(lock->grant.valid)),
+			answer->error.text);
+		say(keeper, &line);
+		buffer_release(&line);
+	}
+}
+
+static const char *name_end(enum keeper_result kept)
+{
+	static const char *const names[] = {
+		[KEPT_TO_THE_END] = "the process has ended",
+		[KEPT_GIVEN_BACK] = "by release",
+		[KEPT_UNTIL_TOLD] = "the keeper was told to end",
+		[KEPT_OVERDUE] = "--max-hold is over",
+		[KEPT_LOST] = "another lock is lost",
+	};
+
+	return names[kept];
+}
+
+/* For --syslog. A loss has its line. */
+static void note_ends(const struct keeper *keeper, struct session *session,
+		      enum keeper_result kept)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		const struct answer *answer = &session_at(session, i)->answer;
+		bool failed =
+			kept != KEPT_GIVEN_BACK && answer->result == LOCK_ERROR;
+
+		if (session->locks[i] != keeper->lost)
+			journal_released(session->settings, session->locks[i],
+					 name_end(kept),
+					 failed ? answer->error.text : NULL);
+	}
+}
+
+static void keep(struct keeper *keeper, struct session *session)
+{
+	struct error why;
+	enum keeper_result kept =
+		keeper_keep(keeper, session->locks, session->count, &why);
+
+	if (kept != KEPT_GIVEN_BACK)
+		give_back(keeper, session, kept);
+	note_ends(keeper, session, kept);
+	keeper_forget();
+}
+
+int keep_start(struct keeper *keeper, struct session *session, pid_t *child)
+{
+	struct error error;
+	int status = keep_check(keeper, session);
+
+	if (status != 0)
+		return status;
+	*child = keeper_fork(keeper, session->locks, session->count, &error);
+	if (*child == 0)
+		keep(keeper, session);
+	if (*child >= 0)
+		return 0;
+	cmd_complain(&session->lock, &error);
+	return error.code;
+}

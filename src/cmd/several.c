@@ -1,0 +1,295 @@
+#include "cmd/several.h"
+
+#include "base/duration.h"
+#include "base/threads.h"
+#include "base/title.h"
+#include "run/watchdogs.h"
+
+#define ROUNDS_LATE 3 /* that may take all of a lease */
+
+struct taking {
+	struct session *session;
+	struct waiter *waiter;
+	struct session *sorted[LOCKS_MOST];
+	bool held[LOCKS_MOST];                   /* of the sorted */
+	size_t chosen[LOCKS_MOST], chosen_count; /* for each_chosen */
+};
+
+static void each_chosen(struct taking *taking,
+			void (*act)(void *taking, size_t i))
+{
+	threads_each(taking->chosen_count, act, taking);
+}
+
+/* --- giving back ---------------------------------------------------------- */
+
+static void give_back_one(void *context, size_t i)
+{
+	struct taking *taking = context;
+
+	cmd_release_one(taking->sorted[taking->chosen[i]], 0);
+}
+
+/* All that are held from this one on. */
+static void give_back(struct taking *taking, size_t from)
+{
+	char text[DURATION_TEXT];
+
+	taking->chosen_count = 0;
+	for (size_t i = from; i < taking->session->count; i++)
+		if (taking->held[i])
+			taking->chosen[taking->chosen_count++] = i;
+	each_chosen(taking, give_back_one);
+	for (size_t n = 0; n < taking->chosen_count; n++) {
+		struct session *each = taking->sorted[taking->chosen[n]];
+		const struct lock *lock = &each->lock;
+
+		taking->held[taking->chosen[n]] = false;
+		if (each->answer.result == LOCK_ERROR)
+			log_notice(
+				"%s: not released, it ends by itself in %s: "
+				"%s",
+				lock->names.key.data,
+				duration_format(
+					text, deadline_left(lock->grant.valid)),
+				each->answer.error.text);
+		else
+			log_step("%s: given back", lock->names.key.data);
+	}
+}
+
+/* --- a round --------------------------------------------------------------- */
+
+/* An attempt that does not wait. Where there is a wait, what might come of it by
+ * waiting is no reason to let the others wait for it. */
+static void try_once(struct taking *taking, size_t i)
+{
+	struct session *each = taking->sorted[i];
+	struct answer *answer = &each->answer;
+	struct patience once = *taking->waiter->patience;
+	struct waiter waiter;
+
+	once.limit = once.wait ? 0 : -1;
+	once.wait = false;
+	once.tries = 0;
+	waiter_init(&waiter, &once);
+	answer->result = waiter_acquire(&waiter, &each->lock, &answer->busy,
+					&answer->error);
+	taking->held[i] = answer->result == LOCK_OK;
+}
+
+static bool is_long_enough(const struct lock *lock)
+{
+	return deadline_left(lock->grant.valid) > lock->wish.validity_needed;
+}
+
+/* One that is held already. */
+static void confirm(struct taking *taking, size_t i)
+{
+	struct session *each = taking->sorted[i];
+	struct answer *answer = &each->answer;
+
+	answer->result =
+		lock_extend(&each->lock,
+			    (struct wait){deadline_in(each->quorum.timeout),
+					  taking->waiter->patience->interrupt},
+			    &answer->error);
+	if (answer->result == LOCK_ERROR && is_long_enough(&each->lock))
+		answer->result = LOCK_OK;
+	if (answer->result == LOCK_OK || answer->result == LOCK_INTERRUPTED)
+		return;
+	log_step("%s: lost meanwhile, asked for anew: %s",
+		 each->lock.names.key.data, answer->error.text);
+	cmd_release_one(each, 0);
+	try_once(taking, i);
+}
+
+static void ask_one(void *context, size_t i)
+{
+	struct taking *taking = context;
+
+	if (taking->held[taking->chosen[i]])
+		confirm(taking, taking->chosen[i]);
+	else
+		try_once(taking, taking->chosen[i]);
+}
+
+/* The calling thread asks for KEY: it has something to do meanwhile (before_wait). */
+static void ask_all(struct taking *taking)
+{
+	size_t first = settings_key_place(taking->session->settings,
+					  taking->session->settings->key);
+
+	taking->chosen_count = taking->session->count;
+	for (size_t i = 0; i < taking->chosen_count; i++)
+		taking->chosen[i] = i;
+	taking->chosen[0] = first;
+	taking->chosen[first] = 0;
+	each_chosen(taking, ask_one);
+	taking->waiter->tries++;
+	for (size_t i = 0; i < taking->session->count; i++)
+		taking->waiter->answered |=
+			taking->sorted[i]->answer.result != LOCK_ERROR;
+}
+
+/* --- what follows from it --------------------------------------------------- */
+
+/* Waiting, for this lock or for others, would be in vain. */
+static bool is_hopeless(const struct answer *answer)
+{
+	return (answer->result == LOCK_ERROR && !answer->error.transient) ||
+	       (answer->result == LOCK_BUSY && answer->busy.nested);
+}
+
+static bool is_out_of_patience(const struct waiter *waiter)
+{
+	const struct patience *patience = waiter->patience;
+
+	return !patience->wait || deadline_passed(waiter->limit) ||
+	       (patience->tries > 0 && waiter->tries >= patience->tries);
+}
+
+/* Others have it, but not for long yet: perhaps in a round in which they were refused
+ * an earlier key. */
+static bool may_come_back(const struct taking *taking, size_t refused)
+{
+	const struct session *each = taking->sorted[refused];
+	const struct busy *busy = &each->answer.busy;
+
+	return refused > 0 && each->answer.result == LOCK_BUSY &&
+	       busy->held >= 0 && busy->held < each->quorum.timeout;
+}
+
+/* The first that is not held; count: all are. */
+static size_t find_refused(const struct taking *taking)
+{
+	size_t i = 0;
+
+	while (i < taking->session->count && taking->held[i])
+		i++;
+	return i;
+}
+
+/* Ends the taking with what was said of this lock. */
+static enum lock_result conclude(struct taking *taking, size_t i,
+				 struct lock **about, struct busy *busy,
+				 struct error *error)
+{
+	const struct answer answer = taking->sorted[i]->answer;
+
+	*about = &taking->sorted[i]->lock;
+	*busy = answer.busy;
+	*error = answer.error;
+	give_back(taking, 0);
+	return answer.result;
+}
+
+/* An answer that decides all; count: there is none. */
+static size_t find_final(const struct taking *taking)
+{
+	size_t count = taking->session->count, i = 0, k = 0;
+
+	while (i < count &&
+	       taking->sorted[i]->answer.result != LOCK_INTERRUPTED)
+		i++;
+	while (i == count && k < count &&
+	       !is_hopeless(&taking->sorted[k]->answer))
+		k++;
+	return i < count ? i : k;
+}
+
+/* The time of a round, whatever the patience is. */
+static void begin_moment(struct waiter *waiter, struct patience *moment,
+			 int64_t timeout)
+{
+	*moment = *waiter->patience;
+	moment->wait = true;
+	moment->limit = timeout;
+	moment->tries = 0;
+	waiter_init(waiter, moment);
+}
+
+/* Waits for the first that was refused; all before it are held, and renewed. */
+static void wait_for(struct taking *taking, size_t refused, bool briefly)
+{
+	struct waiter brief = *taking->waiter;
+	struct patience moment;
+	struct session *each = taking->sorted[refused];
+	struct answer *answer = &each->answer;
+	struct lock *locks[LOCKS_MOST];
+	struct watchdogs watchdogs;
+
+	if (briefly)
+		begin_moment(&brief, &moment, each->quorum.timeout);
+	for (size_t i = 0; i < refused; i++)
+		locks[i] = &taking->sorted[i]->lock;
+	watchdogs_init(&watchdogs, locks, refused, NULL,
+		       taking->session->settings->kill_after);
+	if (watchdogs_start(&watchdogs, 0) != 0) {
+		watchdogs_stop(&watchdogs);
+		give_back(taking, 0);
+	}
+	answer->result =
+		waiter_go_on(briefly ? &brief : taking->waiter, &each->lock,
+			     answer->result, &answer->busy, &answer->error);
+	taking->held[refused] = answer->result == LOCK_OK;
+	watchdogs_stop(&watchdogs);
+	watchdogs_release(&watchdogs);
+}
+
+static bool are_long_enough(const struct taking *taking)
+{
+	for (size_t i = 0; i < taking->session->count; i++)
+		if (!is_long_enough(&taking->sorted[i]->lock))
+			return false;
+	return true;
+}
+
+static enum lock_result give_up_late(struct taking *taking, struct lock **about,
+				     struct busy *busy, struct error *error)
+{
+	struct answer *answer = &taking->sorted[0]->answer;
+
+	answer->result = LOCK_ERROR;
+	error_set(&answer->error, EXIT_UNREACHED,
+		  "the servers granted it too late: the lease (-t) was over "
+		  "when the answers came");
+	return conclude(taking, 0, about, busy, error);
+}
+
+enum lock_result several_take(struct session *session, struct waiter *waiter,
+			      struct lock **about, struct busy *busy,
+			      struct error *error)
+{
+	struct taking taking = {.session = session, .waiter = waiter};
+	size_t count = session->count, late = 0, i;
+	bool spent;
+
+	for (i = 0; i < count; i++)
+		taking.sorted[settings_key_place(
+			session->settings,
+			settings_key(session->settings, i))] =
+			session_at(session, i);
+	/* the first title moves the environment, which threads may use */
+	title_set("%s: waiting", session->settings->key);
+	for (;;) {
+		ask_all(&taking);
+		i = find_final(&taking);
+		if (i < count)
+			return conclude(&taking, i, about, busy, error);
+		i = find_refused(&taking);
+		if (i == count && are_long_enough(&taking))
+			return LOCK_OK;
+		if (i == count && ++late == ROUNDS_LATE)
+			return give_up_late(&taking, about, busy, error);
+		if (i == count)
+			continue;
+		spent = is_out_of_patience(waiter);
+		if (spent && !may_come_back(&taking, i))
+			return conclude(&taking, i, about, busy, error);
+		give_back(&taking, i + 1);
+		wait_for(&taking, i, spent);
+		if (!taking.held[i])
+			return conclude(&taking, i, about, busy, error);
+	}
+}

@@ -1,0 +1,293 @@
+#include "cmd/supervisor.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "cmd/journal.h"
+#include "run/process.h"
+#include "run/tree.h"
+
+#define LOOK_AGAIN 20 /* ms, whether COMMAND has taken a signal */
+
+static int lost_signal(const struct settings *settings)
+{
+	return settings->on_lost == ON_LOST_WARN     ? 0
+	       : settings->on_lost == ON_LOST_SIGNAL ? settings->lost_signal
+						     : SIGTERM;
+}
+
+int supervisor_prepare(struct supervisor *supervisor)
+{
+	const struct settings *settings = supervisor->settings;
+
+	return guard_start(&supervisor->guard, lost_signal(settings),
+			   settings->on_lost == ON_LOST_KILL,
+			   settings->kill_after);
+}
+
+void supervisor_dismiss(struct supervisor *supervisor)
+{
+	guard_dismiss(&supervisor->guard);
+}
+
+static int entrust(struct supervisor *supervisor)
+{
+	const struct lock *first = supervisor->locks[0];
+	struct lease_times times[LOCKS_MOST];
+
+	for (size_t i = 0; i < supervisor->count; i++)
+		times[i] = watchdog_plan(supervisor->locks[i],
+					 supervisor->settings->kill_after);
+	return guard_entrust(&supervisor->guard, first->names.key.data,
+			     first->grant.token, times, supervisor->count);
+}
+
+/* Guard first, then COMMAND; the watchdogs when they are due. */
+int supervisor_start(struct supervisor *supervisor, char *const command[],
+		     const char *label)
+{
+	int64_t kill_after = supervisor->settings->kill_after;
+	struct guard *guard = &supervisor->guard;
+	struct child *child = &supervisor->child;
+	int cause;
+
+	if (signals_open_all() < 0 ||
+	    child_set_environment(supervisor->locks, supervisor->count) < 0)
+		return errno;
+	if (!guard_is_there(guard) && supervisor_prepare(supervisor) < 0)
+		return errno;
+	if (entrust(supervisor) < 0 || job_start(&supervisor->job) < 0)
+		return errno;
+	cause = child_start(child, command, &supervisor->job, guard,
+			    guard->orders.times.term);
+	if (cause != 0)
+		return cause;
+	max_hold_start(&supervisor->max_hold, child, guard->orders.badge,
+		       supervisor->max_hold_at, kill_after);
+	log_step("%s: started '%s', pid %ld", supervisor->settings->key, label,
+		 (long)child->pid);
+	watchdogs_init(&supervisor->watchdogs, supervisor->locks,
+		       supervisor->count, guard, kill_after);
+	return 0;
+}
+
+static void note_lost(struct supervisor *supervisor)
+{
+	static const char *const next[] = {
+		[ON_LOST_KILL] = "COMMAND is stopped",
+		[ON_LOST_WARN] = "COMMAND runs on without it",
+		[ON_LOST_SIGNAL] = "COMMAND is sent the signal of --on-lost",
+	};
+	struct error why;
+
+	if (supervisor->lost == NULL)
+		supervisor->lost = watchdogs_lost(&supervisor->watchdogs, &why);
+	else
+		return;
+	if (supervisor->lost == NULL)
+		return;
+	if (supervisor->settings->on_lost == ON_LOST_KILL)
+		max_hold_cancel(
+			&supervisor->max_hold); /* the guard stops COMMAND */
+	log_error("%s: lock lost: %s: %s", supervisor->lost->names.key.data,
+		  why.text, next[supervisor->settings->on_lost]);
+	journal_lost(supervisor->settings, supervisor->lost, why.text);
+}
+
+/* When to name, once, the processes that are still there: they ought to be dead. */
+static struct deadline name_at(struct supervisor *supervisor)
+{
+	if (supervisor->named)
+		return deadline_never();
+	if (supervisor->max_hold.begun)
+		return max_hold_done(&supervisor->max_hold);
+	return supervisor->lost != NULL &&
+			       supervisor->settings->on_lost == ON_LOST_KILL
+		       ? guard_done(&supervisor->guard)
+		       : deadline_never();
+}
+
+/* When something is to be done, even if no signal comes. */
+static struct deadline next_due(struct supervisor *supervisor)
+{
+	struct deadline soon =
+		supervisor->told ? deadline_in(LOOK_AGAIN) : deadline_never();
+
+	return deadline_earlier(
+		deadline_earlier(
+			name_at(supervisor),
+			deadline_earlier(soon, child_next(&supervisor->child))),
+		deadline_earlier(max_hold_next(&supervisor->max_hold),
+				 watchdogs_due(&supervisor->watchdogs)));
+}
+
+/* Hands on a signal that has come, unless COMMAND has got it as well. One at a time, so
+ * that a stream of signals keeps nothing else waiting. True if the whole job was told
+ * to stop. */
+static bool take_signal(struct supervisor *supervisor)
+{
+	pid_t sender;
+	bool shared;
+	int number;
+
+	do
+		number = signals_next_from(&sender);
+	while (number == SIGCHLD);
+	if (number == 0)
+		return false;
+	shared = job_has_got(&supervisor->job, number, sender,
+			     next_due(supervisor)) &&
+		 child_shares_group(&supervisor->child);
+	if (!shared)
+		child_signal(&supervisor->child, number);
+	return shared && number == SIGTSTP;
+}
+
+/* The shell waits for us to stop, too, and will bring both back. A stop that comes
+ * before COMMAND is killed is not the user's. Nor is, mostly, a stop of nothing but
+ * COMMAND (job.h). */
+static void follow_stop(struct supervisor *supervisor, bool told)
+{
+	pid_t command = supervisor->child.pid;
+	bool again = supervisor->told;
+	int number;
+
+	supervisor->told = false;
+	if (!job_has_terminal(&supervisor->job) || supervisor->max_hold.begun ||
+	    guard_kills(&supervisor->guard))
+		return;
+	number = child_stopped(&supervisor->child);
+	if (number == 0 && (told || again) &&
+	    process_has_pending(command, SIGTSTP)) {
+		if (again && process_state(command) == 'D')
+			number = SIGTSTP;
+		else
+			supervisor->told = true;
+	}
+	if (number == 0 ||
+	    (number == SIGSTOP && !told && !process_sends(command, SIGSTOP)))
+		return;
+	child_note_stop(&supervisor->child);
+	job_stop(&supervisor->job, told ? SIGTSTP : number, command,
+		 guard_begins(&supervisor->guard));
+}
+
+static void heed_max_hold(struct supervisor *supervisor)
+{
+	char text[DURATION_TEXT];
+
+	if (max_hold_act(&supervisor->max_hold))
+		log_error(
+			"%s: stopped after --max-hold %s",
+			supervisor->settings->key,
+			duration_format(text, supervisor->settings->max_hold));
+}
+
+static void name_left(struct supervisor *supervisor)
+{
+	struct tree tree =
+		tree_of(supervisor->child.pid, supervisor->child.group,
+			getsid(0), clock_ms(), supervisor->guard.orders.badge);
+	struct buffer text = {0};
+
+	supervisor->named = true;
+	if (tree_left(&tree, &text))
+		log_error("%s: could not be stopped%s: %s",
+			  supervisor->settings->key,
+			  supervisor->max_hold.begun
+				  ? ""
+				  : ", and runs on without the lock",
+			  text.data);
+	tree_release(&tree);
+	buffer_release(&text);
+}
+
+/* All children but COMMAND, which may have ended. */
+static void look_after_others(struct supervisor *supervisor)
+{
+	pid_t ours[3];
+
+	guard_check(&supervisor->guard);
+	job_check(&supervisor->job);
+	ours[0] = supervisor->child.pid;
+	ours[1] = supervisor->guard.pid;
+	ours[2] = supervisor->job.pid;
+	child_reap_orphans(ours, 3);
+}
+
+void supervisor_wait(struct supervisor *supervisor)
+{
+	for (;;) {
+		struct pollfd polled[1 + LOCKS_MOST];
+
+		polled[0] = (struct pollfd){
+			.fd = supervisor->signals,
+			.events = POLLIN,
+		};
+		for (size_t i = 1; i <= supervisor->count; i++)
+			polled[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+		watchdogs_act(&supervisor->watchdogs);
+		if (!supervisor->max_hold.begun)
+			note_lost(supervisor);
+		if (supervisor->lost == NULL && !supervisor->max_hold.begun)
+			watchdogs_poll(&supervisor->watchdogs, polled + 1);
+		deadline_poll(polled, 1 + supervisor->count,
+			      next_due(supervisor));
+		if (!supervisor->max_hold.begun)
+			note_lost(supervisor);
+		follow_stop(supervisor, take_signal(supervisor));
+		heed_max_hold(supervisor);
+		if (child_has_exited(&supervisor->child) &&
+		    max_hold_is_over(&supervisor->max_hold))
+			return;
+		if (deadline_passed(name_at(supervisor)))
+			name_left(supervisor);
+		look_after_others(supervisor);
+	}
+}
+
+/* Whether the guard has stopped COMMAND, or what it has left: waits until it is
+ * done with that. */
+static void part_with_guard(struct supervisor *supervisor)
+{
+	bool stopped = guard_wait(&supervisor->guard);
+	struct error why;
+
+	/* a loss that was noticed when COMMAND had ended by itself has not
+	 * stopped it: the release will say so */
+	if (!supervisor->max_hold.begun &&
+	    (stopped || supervisor->settings->on_lost == ON_LOST_WARN))
+		note_lost(supervisor);
+	if (stopped && supervisor->lost == NULL &&
+	    !supervisor->max_hold.begun && supervisor->child.pid > 0) {
+		supervisor->lost =
+			watchdogs_explain(&supervisor->watchdogs, &why);
+		log_error("%s: lock lost: %s: COMMAND was stopped",
+			  supervisor->lost->names.key.data, why.text);
+		journal_lost(supervisor->settings, supervisor->lost, why.text);
+	}
+	if (stopped && deadline_passed(name_at(supervisor)))
+		name_left(supervisor);
+}
+
+bool supervisor_stop(struct supervisor *supervisor)
+{
+	bool spared = guard_goodbye(&supervisor->guard);
+
+	if (supervisor->child.pid > 0)
+		watchdogs_stop(&supervisor->watchdogs);
+	return spared;
+}
+
+void supervisor_end(struct supervisor *supervisor)
+{
+	part_with_guard(supervisor);
+	max_hold_release(&supervisor->max_hold);
+	job_end(&supervisor->job);
+	if (supervisor->child.pid > 0)
+		child_reap(&supervisor->child);
+}

@@ -1,0 +1,140 @@
+#include "cmd/take.h"
+
+#include <inttypes.h>
+
+#include "base/duration.h"
+#include "base/signals.h"
+#include "cmd/journal.h"
+#include "cmd/several.h"
+
+/* We would wait for ourselves. */
+static void complain_nested(const struct lock *lock)
+{
+	enum kind kind = lock->wish.kind;
+
+	log_error("%s: held by a process above this one, which waits for us%s",
+		  lock->names.key.data,
+		  kind == KIND_NONE ? ""
+		  : kind == KIND_REENTRANT
+			  ? ": use -r there, too"
+			  : ": use -r in both to enter it again");
+}
+
+static void complain_busy(const struct session *session,
+			  const struct lock *lock, const struct busy *busy)
+{
+	struct buffer text = {0};
+
+	journal_busy(session->settings, lock, busy);
+	if (busy->nested) {
+		complain_nested(lock);
+		return;
+	}
+	/* -E 0 asks for silence: cron lines use it if it is fine that
+	 * another machine has KEY */
+	if (session->settings->conflict_code == 0)
+		return;
+	record_print_busy(&text, busy);
+	log_error("%s: %s", lock->names.key.data, text.data);
+	buffer_release(&text);
+}
+
+static const char *outcome_of(int code)
+{
+	switch (code) {
+	case EXIT_UNREACHED:
+		return "unreachable";
+	case EXIT_REFUSED:
+		return "refused";
+	case EXIT_MISUSED:
+		return "misused";
+	default:
+		return "error";
+	}
+}
+
+static enum lock_result take(struct session *session,
+			     const struct patience *patience,
+			     struct lock **about, struct busy *busy,
+			     struct error *error)
+{
+	struct waiter waiter;
+
+	waiter_init(&waiter, patience);
+	*about = &session->lock;
+	return session->count == 1
+		       ? waiter_acquire(&waiter, &session->lock, busy, error)
+		       : several_take(session, &waiter, about, busy, error);
+}
+
+static void tell_granted(const struct session *session)
+{
+	char text[DURATION_TEXT];
+
+	for (size_t i = 0; log_is_verbose() && i < session->count; i++) {
+		const struct lock *lock = session->locks[i];
+
+		if (lock->wish.kind == KIND_NONE)
+			log_step("%s: free", lock->names.key.data);
+		else
+			log_step("%s: granted, fence %" PRId64 ", %s left",
+				 lock->names.key.data, lock->grant.fence,
+				 duration_format(
+					 text,
+					 deadline_left(lock->grant.valid)));
+	}
+}
+
+struct taken cmd_take(struct session *session, pid_t pid, const char *label)
+{
+	const struct settings *settings = session->settings;
+	/* in case nothing below says how it went */
+	struct taken taken = {.status = EXIT_BUG, .outcome = "error"};
+	const struct patience patience = {
+		.wait = !settings->nonblock,
+		.poll = settings->poll,
+		.limit = settings->wait,
+		.every = settings->poll_pause,
+		.tries = settings->tries,
+		.interrupt = session->interrupt,
+	};
+	int64_t start = clock_ms();
+	struct lock *about;
+	struct busy busy;
+	struct error error;
+
+	for (size_t i = 0; i < session->count; i++)
+		record_describe(&session->locks[i]->wish.description, pid,
+				settings->label != NULL ? settings->label
+							: label,
+				settings->ttl,
+				session->locks[i]->wish.validity_needed > 0);
+	switch (take(session, &patience, &about, &busy, &error)) {
+	case LOCK_OK:
+		taken.held = true;
+		tell_granted(session);
+		break;
+	case LOCK_INTERRUPTED:
+		taken.interrupted = true;
+		break;
+	case LOCK_BUSY:
+		taken.status = settings->conflict_code;
+		taken.outcome = "busy";
+		complain_busy(session, about, &busy);
+		break;
+	default:
+		taken.status = error.code;
+		taken.outcome = outcome_of(error.code);
+		cmd_complain(about, &error);
+	}
+	taken.waited = clock_ms() - start;
+	taken.signal = signals_next();
+	if (taken.signal == 0)
+		return taken;
+	/* it came in time: nothing is started, and nothing is left */
+	taken.outcome = "interrupted";
+	if (taken.held && session->lock.wish.kind != KIND_NONE)
+		cmd_give_back(session);
+	taken.held = false;
+	return taken;
+}

@@ -1,0 +1,112 @@
+#include <string.h>
+
+#include "base/lease.h"
+#include "base/log.h"
+#include "lock/alias.h"
+#include "lock/explain.h"
+#include "lock/lock.h"
+#include "lock/script.h"
+
+static void note_left(struct lock *lock, const struct reply *reply, size_t at)
+{
+	int64_t left = at < reply->count ? reply->value[at].number : 0;
+
+	if (left < lock->grant.left)
+		lock->grant.left = left > 0 ? left : 0;
+}
+
+static void on_extend(void *context, size_t i, const struct reply *reply)
+{
+	struct lock *lock = context;
+	struct ballot *ballot = &lock->ballot;
+	const struct value *said;
+	int64_t answer = 0;
+
+	if (!ballot_read(ballot, i, reply, -1, &answer))
+		return;
+	alias_warn(lock, i);
+	if (answer < 1) {
+		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
+		return;
+	}
+	said = reply->value;
+	if (reply->count < 3 || said[2].text == NULL ||
+	    said[1].number > FENCE_LARGEST) {
+		ballot_reject(ballot, i);
+		return;
+	}
+	ballot->vote[i] = VOTE_YES;
+	lock_note_permits(lock, reply, 3);
+	note_left(lock, reply, 4);
+	if (said[1].number < lock->grant.seen || said[2].length == 0)
+		return;
+	lock->grant.seen = said[1].number;
+	lock->wish.description.length = 0;
+	buffer_append(&lock->wish.description, said[2].text,
+		      strnlen(said[2].text, said[2].length));
+}
+
+/* Gives the lock back to a server that has lost it: it has been restarted
+ * empty, or was out of reach when the lock was acquired. */
+static void heal(struct lock *lock, size_t i)
+{
+	if (lock->grant.fence + lock->grant.seen == 0 || lock->barred[i])
+		return;
+	log_step("%s: the lock is gone there, put back",
+		 lock->ballot.quorum->servers[i].url.name);
+	script_put_back(lock, i);
+	quorum_forget(lock->ballot.quorum, i);
+}
+
+enum lock_result lock_extend(struct lock *lock, struct wait wait,
+			     struct error *error)
+{
+	struct ballot *ballot = &lock->ballot;
+	struct reply_handler handler = {lock, on_extend, lock_is_decided};
+	int64_t started = clock_ms();
+	enum gathered gathered;
+
+	ballot_open(ballot, NULL);
+	lock->grant.left = INT64_MAX;
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		script_extend(lock, i);
+	gathered = quorum_gather(ballot->quorum, wait, &handler);
+	if (ballot_has_quorum(ballot)) {
+		for (size_t i = 0; i < ballot->quorum->count; i++)
+			if (ballot->vote[i] == VOTE_GONE)
+				heal(lock, i);
+		lock->grant.started = started;
+		lock->grant.lease = lock->wish.ttl;
+		lock->grant.valid = lock_validity(lock, started);
+		lock->grant.renew =
+			deadline_at(started + lease_renewal(lock->wish.ttl));
+		ballot->renewed = true;
+		return LOCK_OK;
+	}
+	if (lock_is_lost(lock, &handler)) {
+		explain_loss(ballot, error);
+		return LOCK_NOT_HELD;
+	}
+	if (gathered == GATHER_INTERRUPTED)
+		return LOCK_INTERRUPTED;
+	explain_failure(ballot, error);
+	return LOCK_ERROR;
+}
+
+static void on_late(void *context, size_t i, const struct reply *reply)
+{
+	struct lock *lock = context;
+
+	if (!lock->ballot.renewed)
+		return;
+	on_extend(context, i, reply);
+	if (lock->ballot.vote[i] == VOTE_GONE)
+		heal(lock, i);
+}
+
+enum gathered lock_idle(struct lock *lock, struct wait wait)
+{
+	struct reply_handler handler = {lock, on_late, NULL};
+
+	return quorum_idle(lock->ballot.quorum, wait, &handler);
+}

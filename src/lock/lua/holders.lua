@@ -1,0 +1,47 @@
+-- Who holds KEY, a page at a time and within the bounds of a reply. Nothing is written.
+local bytes = 0
+
+local function add(items, text)
+  items[#items + 1] = text
+  bytes = bytes + #text
+  return bytes < 45000
+end
+
+-- "digest left held count", and the description below; the digest is the token's SHA-1.
+local function show_holder(who, left, count)
+  local text, held_for = describe(who)
+  return format('%s %.0f %.0f %.0f\n', redis.sha1hex(who), left, held_for, count) .. text
+end
+
+-- returns who holds KEY, without the first `from`, and how many do in all; nil: KEY is no lock
+local function holders(from, most)
+  local kind, left, items = kind_of_key(), call('pttl', key), {}
+  if kind == 'none' then
+    return items, 0
+  elseif kind == 'string' then
+    if from == 0 then
+      add(items, show_holder(call('getrange', key, 0, 256), left, 1))
+    end
+    return items, 1
+  elseif kind == 'hash' and (left >= 0 or call('exists', record) == 1) then
+    local total = call('hlen', key)
+    local fields = from == 0 and total <= 60 and call('hgetall', key) or {}
+    for i = 1, #fields, 2 do
+      local count = tonumber(fields[i + 1]) or 1
+      if not add(items, show_holder(fields[i], left, count >= 1 and count < 2^53 and count or 1)) then
+        break
+      end
+    end
+    return items, total
+  elseif kind == 'zset' and permits_of_key() then
+    local after = format('(%.0f', now)
+    local page = call('zrangebyscore', key, after, '+inf', 'withscores', 'limit', from, most)
+    for i = 1, #page, 2 do
+      local ends = math.min(tonumber(page[i + 1]), 2^53)
+      if not add(items, show_holder(page[i], ends - now, 1)) then
+        break
+      end
+    end
+    return items, call('zcount', key, after, '+inf')
+  end
+end

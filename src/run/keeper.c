@@ -1,0 +1,657 @@
+#include "run/keeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "base/signals.h"
+#include "base/threads.h"
+#include "base/title.h"
+#include "net/runtime.h"
+#include "run/watchdogs.h"
+
+#define LOOK_AGAIN 20    /* ms, whether a process has ended */
+#define LOOK_WITHOUT 500 /* ms, the same if the kernel has no pidfd */
+#define PARTING 5000     /* ms, for a keeper that was dismissed to end */
+#define NOTE_PREFIX 32   /* bytes, of the name that a note has */
+#define NOTE_PATH (URL_PATH_SIZE + NOTE_PREFIX + 32)
+
+/* --- PID ---------------------------------------------------------------- */
+
+static int refuse_pid(struct error *error, pid_t pid, const char *why)
+{
+	error_set(error, EXIT_USAGE, "--pid %ld: %s", (long)pid, why);
+	return -1;
+}
+
+static bool is_there(pid_t pid)
+{
+	return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+static bool is_signalled(const struct keeper *keeper)
+{
+	return keeper->signal != 0 || keeper->max_hold > 0;
+}
+
+static bool may_signal(const struct keeper *keeper)
+{
+	return kill(keeper->process.pid, 0) == 0 || errno != EPERM;
+}
+
+/* Where the note is to be. */
+static int check_directory(pid_t pid, struct error *error)
+{
+	char directory[URL_PATH_SIZE];
+
+	if (runtime_directory(directory, error) == 0)
+		return 0;
+	error_prepend(error, "--pid %ld: ", (long)pid);
+	return -1;
+}
+
+int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error)
+{
+	keeper->pidfd = process_pidfd(pid);
+	if (!process_read(&keeper->process, pid) && is_there(pid))
+		return refuse_pid(error, pid, "/proc does not show it");
+	if (keeper->process.pid == 0 || !keeper->process.alive)
+		return refuse_pid(error, pid, "there is no such process");
+	/* such as 3, if -P was meant */
+	if (keeper->process.kernel)
+		return refuse_pid(error, pid,
+				  "it is a thread of the kernel, which does "
+				  "not end");
+	/* the first process of a namespace gets no SIGKILL from within, and its
+	 * group, -1, would be all processes */
+	if (pid == 1 && (keeper->kill || keeper->max_hold > 0))
+		return refuse_pid(error, pid,
+				  "the first process of a container, or of a "
+				  "machine, cannot be stopped from within: use "
+				  "redlock run, or --on-lost warn without "
+				  "--max-hold");
+	if (is_signalled(keeper) && !may_signal(keeper))
+		return refuse_pid(error, pid,
+				  "it is another user's, and could not be "
+				  "stopped: use --on-lost warn without "
+				  "--max-hold");
+	keeper->group = keeper->group && keeper->process.group == pid;
+	return check_directory(pid, error);
+}
+
+bool keeper_is_over(const struct keeper *keeper)
+{
+	struct pollfd polled = {.fd = keeper->pidfd, .events = POLLIN};
+	struct process now;
+
+	if (keeper->pidfd >= 0)
+		return poll(&polled, 1, 0) > 0;
+	return !process_read(&now, keeper->process.pid) || !now.alive ||
+	       now.started != keeper->process.started;
+}
+
+void keeper_explain_end(const struct keeper *keeper, struct error *error)
+{
+	refuse_pid(error, keeper->process.pid,
+		   "the process has ended, so no lock is kept for it");
+}
+
+/* -1 with errno. */
+static int open_interrupt(const struct keeper *keeper)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int events = epoll_create1(EPOLL_CLOEXEC);
+
+	if (events < 0)
+		return -1;
+	if (epoll_ctl(events, EPOLL_CTL_ADD, keeper->signals, &event) == 0 &&
+	    (keeper->pidfd < 0 ||
+	     epoll_ctl(events, EPOLL_CTL_ADD, keeper->pidfd, &event) == 0))
+		return events;
+	close(events);
+	return -1;
+}
+
+int keeper_interrupt(const struct keeper *keeper, struct error *error)
+{
+	int events = open_interrupt(keeper);
+
+	if (events < 0)
+		error_system(error, "cannot watch the process");
+	return events;
+}
+
+static void send_one(const struct keeper *keeper, int number)
+{
+	if (keeper->group)
+		kill(-keeper->process.pid, number);
+	else if (keeper->pidfd >= 0)
+		process_send(keeper->pidfd, number);
+	else
+		process_signal(&keeper->process, number);
+}
+
+/* A stopped process takes no SIGTERM. */
+static void send_signal(const struct keeper *keeper, int number)
+{
+	send_one(keeper, number);
+	send_one(keeper, SIGCONT);
+}
+
+/* Nobody may be there to reap the dead: they keep a group, but do nothing in it. */
+static bool has_living(pid_t group)
+{
+	DIR *all = opendir("/proc");
+	struct process process;
+	struct dirent *entry;
+	bool found = all == NULL;
+	int64_t pid;
+
+	while (!found && (entry = readdir(all)) != NULL)
+		found = number_parse(entry->d_name, 1, INT32_MAX, &pid) == 0 &&
+			process_read(&process, (pid_t)pid) && process.alive &&
+			process.group == group;
+	if (all != NULL)
+		closedir(all);
+	return found;
+}
+
+/* Whether what gets the signals is gone. */
+static bool is_gone(const struct keeper *keeper)
+{
+	return keeper_is_over(keeper) &&
+	       (!keeper->group || kill(-keeper->process.pid, 0) < 0 ||
+		!has_living(keeper->process.pid));
+}
+
+/* SIGKILL is due then, if something is left. */
+static void kill_later(struct keeper *keeper, struct deadline at)
+{
+	while (!is_gone(keeper) && !deadline_passed(at))
+		deadline_poll(NULL, 0,
+			      deadline_earlier(at, deadline_in(LOOK_AGAIN)));
+	if (!is_gone(keeper))
+		send_signal(keeper, SIGKILL);
+}
+
+/* --- the note that it is found by --------------------------------------- */
+
+/* Up to the pid. Containers may share the directory, and each has pids of its own. */
+static void note_prefix(char prefix[NOTE_PREFIX])
+{
+	struct stat own = {0};
+
+	stat("/proc/self/ns/pid", &own);
+	snprintf(prefix, NOTE_PREFIX, "keeper-%ju-", (uintmax_t)own.st_ino);
+}
+
+static int note_path(pid_t pid, char path[NOTE_PATH])
+{
+	char directory[URL_PATH_SIZE], prefix[NOTE_PREFIX];
+	struct error error;
+
+	if (runtime_directory(directory, &error) < 0)
+		return -1;
+	note_prefix(prefix);
+	snprintf(path, NOTE_PATH, "%s/%s%ld", directory, prefix, (long)pid);
+	return 0;
+}
+
+/* How many of these keys come before this one, bytewise. */
+static size_t rank(const struct lock *lock, struct lock *const *locks,
+		   size_t count)
+{
+	size_t before = 0;
+
+	for (size_t i = 0; i < count; i++)
+		before += strcmp(locks[i]->names.key.data,
+				 lock->names.key.data) < 0;
+	return before;
+}
+
+/* "START TOKEN\nKEY", and for each other key "\nTOKEN\nKEY", in their bytewise order. */
+static void print_note(struct buffer *text, unsigned long long started,
+		       struct lock *const *locks, size_t count)
+{
+	size_t at[LOCKS_MOST] = {0};
+
+	for (size_t i = 0; i < count; i++)
+		at[rank(locks[i], locks, count)] = i;
+	buffer_print(text, "%llu ", started);
+	for (size_t i = 0; i < count; i++)
+		buffer_print(text, "%s%s\n%s", i > 0 ? "\n" : "",
+			     locks[at[i]]->grant.token,
+			     locks[at[i]]->names.key.data);
+}
+
+/* Whole at once, as it is renamed. */
+static int write_note(struct lock *const *locks, size_t count)
+{
+	char path[NOTE_PATH], fresh[NOTE_PATH + 8];
+	struct process self;
+	struct buffer text = {0};
+	int fd, result = -1;
+
+	if (note_path(getpid(), path) < 0 || !process_read(&self, getpid()))
+		return -1;
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	unlink(fresh);
+	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	print_note(&text, self.started, locks, count);
+	if (write(fd, text.data, text.length) == (ssize_t)text.length)
+		result = rename(fresh, path);
+	close(fd);
+	if (result < 0)
+		unlink(fresh);
+	buffer_release(&text);
+	return result;
+}
+
+void keeper_forget(void)
+{
+	char path[NOTE_PATH];
+
+	if (note_path(getpid(), path) == 0)
+		unlink(path);
+}
+
+/* Whether the file says this, and no more. */
+static bool says(int fd, const struct buffer *wanted)
+{
+	struct buffer text = {0};
+	bool result;
+	ssize_t got;
+
+	buffer_reserve(&text, wanted->length + 1);
+	got = read(fd, text.data, wanted->length + 1);
+	result = got == (ssize_t)wanted->length &&
+		 memcmp(text.data, wanted->data, wanted->length) == 0;
+	buffer_release(&text);
+	return result;
+}
+
+/* The process that the note NAME is about, unless it has ended: then the note is
+ * removed. False as well if the note is not about these locks. */
+static bool read_note(int directory, const char *name,
+		      struct lock *const *locks, size_t count,
+		      struct process *process)
+{
+	struct buffer wanted = {0};
+	char prefix[NOTE_PREFIX];
+	bool result;
+	int64_t pid;
+	int fd;
+
+	note_prefix(prefix);
+	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+	    number_parse(name + strlen(prefix), 1, INT32_MAX, &pid) < 0)
+		return false;
+	if (!process_read(process, (pid_t)pid)) {
+		unlinkat(directory, name, 0);
+		return false;
+	}
+	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	print_note(&wanted, process->started, locks, count);
+	result = process->alive && says(fd, &wanted);
+	close(fd);
+	buffer_release(&wanted);
+	return result;
+}
+
+/* Ends it. False if it has not ended in time. */
+static bool dismiss(const struct process *process)
+{
+	struct deadline until = deadline_in(PARTING);
+	struct process now;
+
+	process_signal(process, SIGUSR1);
+	while (process_read(&now, process->pid) && now.alive &&
+	       now.started == process->started) {
+		if (deadline_passed(until))
+			return false;
+		deadline_poll(NULL, 0, deadline_in(1));
+	}
+	return true;
+}
+
+bool keeper_dismiss(struct lock *const *locks, size_t count)
+{
+	char path[URL_PATH_SIZE];
+	struct dirent *entry;
+	struct process process;
+	struct error error;
+	bool found = false;
+	DIR *notes;
+
+	notes = runtime_directory(path, &error) < 0 ? NULL : opendir(path);
+	if (notes == NULL)
+		return false;
+	while (!found && (entry = readdir(notes)) != NULL)
+		found = read_note(dirfd(notes), entry->d_name, locks, count,
+				  &process);
+	closedir(notes);
+	return found && dismiss(&process);
+}
+
+/* --- its own process ---------------------------------------------------- */
+
+/* All that was inherited: redlock's own are close-on-exec from birth. */
+static void close_inherited(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct dirent *entry;
+	int64_t fd;
+	DIR *all;
+
+	for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
+		dup2(null, i);
+	all = opendir("/proc/self/fd");
+	while (all != NULL && (entry = readdir(all)) != NULL)
+		if (number_parse(entry->d_name, STDERR_FILENO + 1, INT32_MAX,
+				 &fd) == 0 &&
+		    !(fcntl((int)fd, F_GETFD) & FD_CLOEXEC))
+			close((int)fd);
+	if (all != NULL)
+		closedir(all);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+static void detach(const struct keeper *keeper, struct lock *const *locks,
+		   size_t count)
+{
+	struct buffer keys = {0};
+
+	setsid();
+	/* what has come so far was for the group that our parent is in */
+	signals_take(UINT64_MAX);
+	if (chdir("/") < 0)
+		return; /* then it stays */
+	close_inherited();
+	title_name("redlock-keeper");
+	for (size_t i = 0; i < count; i++)
+		buffer_print(&keys, "%s%s", i > 0 ? ", " : "",
+			     locks[i]->names.key.data);
+	title_set("%s for %ld", keys.data, (long)keeper->process.pid);
+	buffer_release(&keys);
+}
+
+/* The child says over the pipe that it is there, or errno. */
+static void report(int fd, int cause)
+{
+	ssize_t written = write(fd, &cause, sizeof(cause));
+
+	(void)written; /* the parent sees end-of-file */
+	close(fd);
+}
+
+static int await(int fd)
+{
+	int cause;
+	ssize_t got;
+
+	do
+		got = read(fd, &cause, sizeof(cause));
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)sizeof(cause) ? cause : ECHILD;
+}
+
+/* The connections are the child's from now on. */
+static void leave_connections(struct lock *const *locks, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct quorum *quorum = locks[i]->ballot.quorum;
+
+		for (size_t k = 0; k < quorum->count; k++)
+			server_before_fork(&quorum->servers[k]);
+	}
+}
+
+pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
+		  size_t count, struct error *error)
+{
+	int ends[2], failed;
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		error_system(error, "cannot make the keeper");
+		return -1;
+	}
+	leave_connections(locks, count);
+	child = fork();
+	if (child == 0) {
+		bool noted;
+
+		close(ends[0]);
+		deadline_after_fork();
+		detach(keeper, locks, count);
+		noted = write_note(locks, count) == 0;
+		report(ends[1], noted ? 0 : errno != 0 ? errno : EIO);
+		if (!noted)
+			_exit(EXIT_SYSTEM);
+		return 0;
+	}
+	failed = child < 0 ? errno : 0;
+	close(ends[1]);
+	if (child > 0)
+		failed = await(ends[0]);
+	close(ends[0]);
+	if (failed == 0)
+		return child;
+	errno = failed;
+	error_system(error, "cannot make the keeper");
+	return -1;
+}
+
+void keeper_recall(pid_t child)
+{
+	kill(child, SIGTERM);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* --- keeping ------------------------------------------------------------- */
+
+struct keeping {
+	struct keeper *keeper;
+	struct lock *const *locks;
+	size_t count;
+	struct watchdogs watchdogs;
+	int timer;
+	struct deadline stop; /* when to send the next signal of max_hold */
+	bool overdue;
+};
+
+/* The ends of the other locks. */
+static int add_watchdogs(const struct keeping *keeping, int events)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	struct pollfd polled[LOCKS_MOST];
+
+	watchdogs_poll(&keeping->watchdogs, polled);
+	for (size_t i = 1; i < keeping->count; i++)
+		if (epoll_ctl(events, EPOLL_CTL_ADD, polled[i].fd, &event) < 0)
+			return -1;
+	return 0;
+}
+
+/* Readable once PID has ended, a signal has come, another lock than the first is lost, or
+ * `at` has passed. -1 with errno. */
+static int open_events(const struct keeping *keeping, struct deadline at)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	struct itimerspec end = {0};
+	int timer = keeping->timer, events = open_interrupt(keeping->keeper);
+
+	if (at.at != INT64_MAX) {
+		end.it_value.tv_sec = at.at / 1000;
+		end.it_value.tv_nsec = (long)(at.at % 1000 * 1000000);
+	}
+	if (events < 0)
+		return -1;
+	/* a time that has passed makes it readable at once */
+	if (timerfd_settime(timer, TFD_TIMER_ABSTIME, &end, NULL) == 0 &&
+	    epoll_ctl(events, EPOLL_CTL_ADD, timer, &event) == 0 &&
+	    add_watchdogs(keeping, events) == 0)
+		return events;
+	close(events);
+	return -1;
+}
+
+static struct deadline next_look(const struct keeping *keeping)
+{
+	if (keeping->overdue && keeping->keeper->group)
+		return deadline_in(LOOK_AGAIN);
+	return keeping->keeper->pidfd < 0 ? deadline_in(LOOK_WITHOUT)
+					  : deadline_never();
+}
+
+/* The lock is held and renewed until all of it is gone. */
+static void heed_max_hold(struct keeping *keeping)
+{
+	if (!deadline_passed(keeping->stop))
+		return;
+	if (!keeping->overdue)
+		keeping->keeper->tell(keeping->keeper, KEPT_OVERDUE, NULL);
+	send_signal(keeping->keeper, keeping->overdue ? SIGKILL : SIGTERM);
+	keeping->stop = keeping->overdue
+				? deadline_never()
+				: deadline_in(keeping->keeper->kill_after);
+	keeping->overdue = true;
+}
+
+/* Before validity of the first lock ends. */
+static void stop_in_time(const struct keeping *keeping)
+{
+	struct keeper *keeper = keeping->keeper;
+	struct lease_times times =
+		watchdog_plan(keeping->locks[0], keeper->kill_after);
+
+	for (size_t i = 1; i < keeping->count; i++)
+		times = lease_times_earlier(
+			times,
+			watchdog_plan(keeping->locks[i], keeper->kill_after));
+	if (keeper->signal == 0)
+		return;
+	send_signal(keeper, keeper->signal);
+	if (!keeper->kill)
+		return;
+	kill_later(keeper, deadline_earlier(times.kill,
+					    deadline_in(keeper->kill_after)));
+	while (!is_gone(keeper) && !deadline_passed(times.end))
+		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
+}
+
+/* False: it is over, and *kept says how. */
+static bool keep_on(struct keeping *keeping, enum keeper_result *kept,
+		    struct error *why)
+{
+	struct keeper *keeper = keeping->keeper;
+	int events = open_events(
+		keeping, deadline_earlier(keeping->stop, next_look(keeping)));
+	int number = 0;
+
+	if (events < 0) {
+		error_system(why, "cannot watch the process");
+		*kept = KEPT_LOST;
+		return false;
+	}
+	watchdog_watch(&keeping->watchdogs.first, events);
+	close(events);
+	*kept = keeping->overdue ? KEPT_OVERDUE : KEPT_TO_THE_END;
+	if (keeping->overdue ? is_gone(keeper) : keeper_is_over(keeper))
+		return false;
+	if (signals_have_come(keeper->signals))
+		number = signals_next();
+	/* whoever gives it back may have done so during a long round */
+	*kept = KEPT_GIVEN_BACK;
+	if (number == SIGUSR1)
+		return false;
+	*kept = KEPT_LOST;
+	keeper->lost = watchdogs_lost(&keeping->watchdogs, why);
+	if (keeper->lost != NULL)
+		return false;
+	*kept = KEPT_UNTIL_TOLD;
+	if (number != 0)
+		return false;
+	heed_max_hold(keeping);
+	return true;
+}
+
+/* Has the record say who keeps the lock, by a renewal that says so. Whether it succeeds
+ * is found out by the next one. */
+static void introduce(void *context, size_t i)
+{
+	const struct keeping *keeping = context;
+	struct lock *lock = keeping->locks[i];
+	const struct wait wait = {deadline_in(lock->ballot.quorum->timeout),
+				  open_interrupt(keeping->keeper)};
+	struct error ignored;
+
+	lock->wish.keeper = getpid();
+	lock_extend(lock, wait, &ignored);
+	if (wait.interrupt >= 0)
+		close(wait.interrupt);
+}
+
+/* The first lock is renewed by this thread. False with *why: no other can be. */
+static bool start_watchdogs(struct keeping *keeping, struct error *why)
+{
+	int cause;
+
+	watchdogs_init(&keeping->watchdogs, keeping->locks, keeping->count,
+		       NULL, keeping->keeper->kill_after);
+	cause = watchdogs_start(&keeping->watchdogs, 1);
+	if (cause == 0)
+		return true;
+	errno = cause;
+	error_system(why, "no thread to renew the locks");
+	return false;
+}
+
+enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
+			       size_t count, struct error *why)
+{
+	struct keeping keeping = {
+		.keeper = keeper,
+		.locks = locks,
+		.count = count,
+		.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC),
+		.stop = deadline_never(),
+	};
+	enum keeper_result kept = KEPT_LOST;
+	int64_t acquired = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (locks[i]->grant.acquired > acquired)
+			acquired = locks[i]->grant.acquired;
+	if (keeper->max_hold > 0)
+		keeping.stop = deadline_at(acquired + keeper->max_hold);
+	threads_each(count, introduce, &keeping);
+	if (start_watchdogs(&keeping, why))
+		while (keep_on(&keeping, &kept, why))
+			;
+	watchdogs_stop(&keeping.watchdogs);
+	if (kept == KEPT_LOST) {
+		keeper->tell(keeper, kept, why);
+		stop_in_time(&keeping);
+	}
+	watchdogs_release(&keeping.watchdogs);
+	return kept;
+}

@@ -1,0 +1,103 @@
+/*
+ * A keeper: a process in the background that renews a lock for another process,
+ * PID, as long as that lives, and then releases it. It is what a shell script has in
+ * place of `redlock run`.
+ *
+ *	keeper_follow(&keeper, pid)		before the lock is asked for
+ *	keeper_interrupt(&keeper)		ends the wait for the lock
+ *	child = keeper_fork(&keeper, locks, count);	with the locks held
+ *	in the child:
+ *		kept = keeper_keep(&keeper, locks, count, &why);
+ *		... release the lock, but for KEPT_GIVEN_BACK ...
+ *	in the parent, which then only prints and exits: the connections are the
+ *	child's
+ *
+ * The keeper has a session of its own, /dev/null for standard streams and no
+ * descriptor that it has inherited: a `$(...)`, a pipeline or an ssh(1) that
+ * started it does not wait for it. Its working directory is /, and its title names
+ * KEY and PID. Its first act is a renewal that writes its pid into the record, for those
+ * who look at the lock.
+ *
+ * Why PID does not go on without the lock: validity and rounds are those of
+ * watchdog.h, whose loop the keeper runs. At the moment at which `run` would stop
+ * COMMAND the keeper sends PID the signal, and later SIGKILL, before validity ends.
+ * There is no guard: if the keeper itself is killed or stopped, nobody tells PID,
+ * and the lease ends by itself.
+ *
+ * Why it hits no stranger: PID is known by a pidfd, or by its start time if the
+ * kernel has none. The group that PID leads cannot get another meaning while PID
+ * lives; after that it is looked at every few ms, and is forgotten as soon as nobody
+ * lives in it.
+ *
+ * `redlock release` by the same user on this machine is no loss: it finds the
+ * keeper by a note in the runtime directory (runtime.h), which names its process,
+ * the token and KEY, ends it by SIGUSR1, and waits for its end. The keeper leaves
+ * the lock to it. A keeper of several locks has one note with all of them, and is ended
+ * by the release of all; the release of some of them is a loss. A release from elsewhere, such as another pid namespace, cannot be
+ * told from a loss.
+ */
+#ifndef RUN_KEEPER_H
+#define RUN_KEEPER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "lock/lock.h"
+#include "run/process.h"
+
+enum keeper_result {
+	KEPT_TO_THE_END, /* PID has ended */
+	KEPT_GIVEN_BACK, /* keeper_dismiss: the lock is not ours to release */
+	KEPT_UNTIL_TOLD, /* a signal has come */
+	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
+	KEPT_LOST,       /* *why says how */
+};
+
+struct keeper {
+	struct process process; /* PID */
+	int pidfd;              /* -1: the kernel has none */
+	int signal;             /* to PID if the lock is lost; 0: none */
+	bool kill;              /* SIGKILL after it */
+	bool group;             /* to the group that PID leads, if it does */
+	int64_t kill_after;     /* ms between the two */
+	int64_t max_hold;       /* ms, 0: none */
+	int signals;            /* descriptor (signals.h) */
+	/* called before PID is sent a signal because of LOST or OVERDUE */
+	void (*tell)(const struct keeper *keeper, enum keeper_result kept,
+		     const struct error *why);
+	const void *context;     /* for tell */
+	const struct lock *lost; /* KEPT_LOST: the first that is, or NULL */
+};
+
+/* 0, or -1 with *error: there is no such process, or it takes no signals of ours. */
+int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error);
+
+/* A descriptor that is readable once PID has ended or a signal has come; only the latter
+ * if the kernel has no pidfd. -1 with *error. */
+int keeper_interrupt(const struct keeper *keeper, struct error *error);
+
+/* Whether PID has ended, and in words what that means for its lock. */
+bool keeper_is_over(const struct keeper *keeper);
+void keeper_explain_end(const struct keeper *keeper, struct error *error);
+
+/* 0 in the child; the child's pid in the parent, after the child can be found by
+ * _dismiss; or -1 with *error, and there is no child. */
+pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
+		  size_t count, struct error *error);
+
+/* Until one of these. After LOST and OVERDUE, PID has been signalled as wished. */
+enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
+			       size_t count, struct error *why);
+
+/* Removes the note of this process. */
+void keeper_forget(void);
+
+/* In the parent: has the child give the lock back and end, and waits for that. */
+void keeper_recall(pid_t child);
+
+/* Ends a keeper of this user's that keeps these locks, all of its own, if there is one:
+ * true once it has ended. */
+bool keeper_dismiss(struct lock *const *locks, size_t count);
+
+#endif

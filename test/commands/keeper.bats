@@ -1,0 +1,633 @@
+#!/usr/bin/env bats
+# acquire --pid: a keeper renews the lock while a process lives.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+load ../lib/script
+
+setup_file() {
+	servers_start 1
+}
+
+setup() {
+	KEY=key-$$-$BATS_SUITE_TEST_NUMBER # keepers of other runs are none of ours
+	TMP=$BATS_TEST_TMPDIR
+	unset REDLOCK_TOKEN
+}
+
+@test "the lock is renewed while the process lives, and released when it ends" {
+	script job <<-'end'
+		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
+		said "$token"
+		step 1
+		said renewed
+		step 2
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	[[ $(<"$TMP/said") == "$(rcli 0 GET "$KEY")" ]]
+	local pid
+	pid=$(pid job)
+	[[ $(ps -o args= "$(keepers)") == "redlock-keeper $KEY for $pid" ]]
+	[[ $(ps -o comm= "$(keepers)") == redlock-keeper ]]
+	wait_until '[[ $("$REDLOCK" status "$KEY") == *" pid $pid "*", kept by pid $(keepers) "* ]]'
+	redlock status --format json "$KEY"
+	[[ $(jq -c '.holders[0] | [.host, .pid, .keeper_pid]' <<<"$output") == "[\"$(hostname)\",$pid,$(keepers)]" ]]
+	[[ $(rcli 0 HGET "$(record)" "holder:$(<"$TMP/said")") == since=*$'\n'keeper=* ]]
+	local begun
+	begun=$(now_ms)
+	wait_until '(($(now_ms) > begun + 2500))'
+	is_held
+	step 1
+	step 2
+	finish job
+	expect 0
+	wait_until '! is_held'
+	wait_until '[[ ! $(keepers) ]]'
+}
+
+@test "however the process ends, the lock is released: killed, too" {
+	local signal
+	for signal in TERM KILL; do
+		script job <<-'end'
+			"$REDLOCK" acquire --pid $$ -t 1h "$KEY" && said here && step 1
+		end
+		wait_until 'has_said here'
+		kill -"$signal" "$(pid job)"
+		wait_until '! is_held'
+		rm "$TMP/said"
+	done
+}
+
+@test "release ends the keeper, and the process goes on" {
+	script job <<-'end'
+		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
+		"$REDLOCK" release -v "$KEY" "$token"
+		said "status $?"
+		step 1
+		said alive
+	end
+	wait_until 'has_said "status 0"'
+	run ! is_held
+	wait_until '[[ ! $(keepers) ]]'
+	step 1
+	finish job
+	[[ $status == 0 && $stderr == *'the keeper has ended'* ]]
+	has_said alive
+	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*') ]]
+}
+
+@test "a release during a slow renewal is no loss, although that renewal finds no lock" {
+	proxies_start
+	export PROXY
+	PROXY=$(proxy_url 0)
+	script job <<-'end'
+		trap 'said lost' TERM
+		"$REDLOCK" acquire -S "$PROXY" --pid $$ -t 6s --server-timeout 2s "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	proxy 0 hold
+	wait_until 'proxy_did 0 hold'
+	# as release does if the keeper has not ended in time
+	kill -USR1 "$(keepers)"
+	rcli 0 DEL "$KEY" "$(record)" >/dev/null
+	proxy 0 pass
+	wait_until '[[ ! $(keepers) ]]'
+	step 1
+	finish job
+	expect 0
+	run ! has_said lost
+}
+
+@test "a lock that is lost stops the process before its lease ends, and says why there" {
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	rcli 0 SET "$KEY" another >/dev/null
+	finish job
+	[[ $status == 143 ]]
+	[[ $stderr =~ ^"redlock: $KEY: lock lost: ".*": pid "[0-9]+" is stopped"$ ]]
+	[[ $(rcli 0 GET "$KEY") == another ]]
+	wait_until '[[ ! $(keepers) ]]'
+}
+
+@test "why it is stopped is not overwritten by what the process writes after it" {
+	cat >"$TMP/job.sh" <<-'end'
+		trap 'echo bye >&2; exit 3' TERM
+		echo begun >&2
+		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
+		"$REDLOCK" break -yq "$KEY"
+		while :; do sleep 0.1; done
+	end
+	export REDLOCK KEY
+	run -3 timeout -k 1 30 sh -c 'exec sh "$1" 2>"$2"' - "$TMP/job.sh" "$TMP/err"
+	cat "$TMP/err"
+	[[ $(<"$TMP/err") =~ ^begun$'\n'"redlock: $KEY: lock lost: ".*" is stopped"$'\n'bye$ ]]
+}
+
+@test "a system log that is stuck does not keep the keeper from stopping the process" {
+	"${MOUNTS[@]}" true || skip "mounts cannot be made here"
+	mkdir "$TMP/dev"
+	cat >"$TMP/fill.pl" <<-'end'
+		use Socket;
+		my $log = pack_sockaddr_un("/dev/log");
+		socket(LOG, AF_UNIX, SOCK_DGRAM, 0) && bind(LOG, $log) || die;
+		socket(TO, AF_UNIX, SOCK_DGRAM, 0);
+		1 while defined send(TO, "x", 64, $log); # MSG_DONTWAIT
+		fcntl(LOG, 2, 0); # F_SETFD: it stays open, and is never read
+		exec @ARGV;
+	end
+	cat >"$TMP/inside.sh" <<-'end'
+		mount --rbind /dev "$TMP/dev" && mount -t tmpfs -o mode=755 none /dev || exit
+		for name in null urandom; do : >"/dev/$name" && mount --bind "$TMP/dev/$name" "/dev/$name" || exit; done
+		exec perl "$TMP/fill.pl" sh -c '
+			exec 2>&-
+			"$REDLOCK" acquire --pid $$ -t 2s "$KEY" >/dev/null || exit
+			echo here >>"$TMP/said"
+			exec sleep 300'
+	end
+	export TMP KEY REDLOCK
+	spawn job "${MOUNTS[@]}" sh "$TMP/inside.sh"
+	wait_until 'has_said here'
+	rcli 0 DEL "$KEY" >/dev/null
+	finish job
+	[[ $status == 143 ]]
+}
+
+@test "one that ignores SIGTERM is killed when the lock is lost" {
+	script job <<-'end'
+		trap '' TERM
+		"$REDLOCK" acquire --pid $$ -t 3s -k 500ms "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	rcli 0 SET "$KEY" another >/dev/null
+	finish job
+	[[ $status == 137 ]]
+}
+
+@test "if no server answers any more, the process is dead before its lease ends" {
+	local before after
+	servers_start 1
+	script job <<-'end'
+		trap '' TERM
+		"$REDLOCK" acquire --pid $$ -t 4s -k 300ms "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	server_stop 0
+	# the server's own clock goes on: what is left there is what others wait for
+	before=$(now_ms)
+	finish job
+	after=$(now_ms)
+	[[ $status == 137 && $stderr == *'lock lost: not renewed for '* ]]
+	((after - before < 4000))
+	server_continue 0
+}
+
+@test "--on-lost warn says so and leaves the process alone, a SIGNAL is sent once" {
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost warn "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	rcli 0 SET "$KEY" another >/dev/null
+	wait_until '[[ $(<"$TMP/job.err") == *"lock lost: "*": pid "*" runs on without it" ]]'
+	wait_until '[[ ! $(keepers) ]]'
+	is_running job
+	step 1
+	finish job
+	[[ $status == 0 ]]
+	rm "$TMP"/{said,step1}
+	rcli 0 DEL "$KEY" >/dev/null
+	script job <<-'end'
+		trap 'said usr2' USR2
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost USR2 "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	rcli 0 SET "$KEY" another >/dev/null
+	wait_until 'has_said usr2'
+	wait_until '[[ ! $(keepers) ]]'
+	step 1
+	finish job
+	[[ $status == 0 && $stderr == *'is sent the signal of --on-lost' ]]
+}
+
+@test "--on-lost kill-group stops what the process has started as well, if it leads its group" {
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost kill-group "$KEY" >/dev/null || exit
+		sleep 300 &
+		said "$!"
+		wait
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	rcli 0 SET "$KEY" another >/dev/null
+	finish job
+	[[ $status == 143 ]]
+	wait_until '! is_alive "$(<"$TMP/said")"'
+	# without it, only the process itself
+	rcli 0 DEL "$KEY" >/dev/null
+	rm "$TMP/said"
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
+		sleep 300 &
+		said "$!"
+		wait
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	rcli 0 SET "$KEY" another >/dev/null
+	finish job
+	is_alive "$(<"$TMP/said")"
+	kill "$(<"$TMP/said")"
+}
+
+@test "--max-hold stops the process, says so, and the lock is held until it is gone" {
+	script job <<-'end'
+		trap 'said "term, held: $(timeout 5 "$REDLOCK" status -q "$KEY"; echo $?)"' TERM
+		"$REDLOCK" acquire --pid $$ -t 3s --max-hold 500ms -k 1s "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	finish job
+	[[ $status == 137 && $stderr =~ ^"redlock: $KEY: pid "[0-9]+" is stopped after --max-hold 500ms"$ ]]
+	has_said 'term, held: 0'
+	wait_until '! is_held'
+}
+
+@test "--max-hold: the dead whom nobody reaps hold no lock" {
+	cat >"$TMP/job.sh" <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost kill-group --max-hold 100ms -k 100ms "$KEY" >/dev/null || exit
+		echo here >>"$TMP/said"
+		sleep 300
+	end
+	export TMP KEY REDLOCK
+	spawn parent perl -e 'my $job = fork; if (!$job) { setpgrp; exec "sh", "$ENV{TMP}/job.sh" } sleep 300'
+	wait_until 'has_said here'
+	wait_until '! is_held'
+	is_running parent
+	kill "$(pid parent)"
+}
+
+@test "SIGTERM to the keeper releases the lock and ends it; SIGKILL leaves the lease to its end" {
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	kill "$(keepers)"
+	wait_until '! is_held'
+	wait_until '[[ ! $(keepers) ]]'
+	is_running job
+	step 1
+	finish job
+	rm "$TMP"/{said,step1}
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	kill -9 "$(keepers)"
+	is_held
+	wait_until '! is_held'
+	is_running job
+	step 1
+	finish job
+	[[ $status == 0 && $stderr == '' ]]
+	# the note of the dead keeper stops nobody, and goes with the next release
+	redlock acquire "$KEY"
+	redlock release "$KEY" "$output"
+	expect 0
+	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*') ]]
+}
+
+@test "it keeps no stream open: a substitution, a pipeline and descriptor 3 end at once" {
+	script job <<-'end'
+		token=$("$REDLOCK" acquire --pid $$ "$KEY" 2>&1) || exit
+		"$REDLOCK" release "$KEY" "$token"
+		"$REDLOCK" acquire --pid $$ "$KEY" | { read -r token; cat; "$REDLOCK" release "$KEY" "$token"; }
+		said piped
+		token=$( { "$REDLOCK" acquire --pid $$ "$KEY" 3>&1 4>&1; } ) || exit
+		said "done"
+		step 1
+	end
+	wait_until 'has_said done'
+	local fd keeper
+	keeper=$(keepers)
+	[[ $(readlink "/proc/$keeper/cwd") == / ]]
+	[[ $(ps -o sid=,tty= "$keeper" | tr -s ' ') == *"$keeper ?"* ]]
+	for fd in 0 1 2; do
+		[[ $(readlink "/proc/$keeper/fd/$fd") == /dev/null ]]
+	done
+	step 1
+	finish job
+	expect 0
+}
+
+@test "under set -e, in a function, a subshell, and by eval, in each shell" {
+	local shell
+	for shell in bash dash ksh mksh; do
+		command -v "$shell" >/dev/null || continue
+		rm -f "$TMP/said" "$TMP/step1"
+		script job "$shell" <<-'end'
+			set -e
+			work() {
+				token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY")
+				"$REDLOCK" status -q "$KEY" "$token"
+				"$REDLOCK" release "$KEY" "$token"
+			}
+			work
+			(
+				work
+				said subshell
+			)
+			eval "$("$REDLOCK" acquire --format shell --pid $$ "$KEY")"
+			said "$REDLOCK_KEY"
+			if "$REDLOCK" acquire -n --pid $$ "$KEY"; then said twice; fi
+			"$REDLOCK" release "$KEY" # by REDLOCK_TOKEN
+			said "done"
+		end
+		finish job
+		[[ $status == 0 && $(<"$TMP/said") == "subshell"$'\n'"$KEY"$'\n'"done" ]] ||
+			{ echo "$shell: $status $stderr" && false; }
+		wait_until '! is_held'
+	done
+}
+
+@test "a script that is not granted the lock has no keeper, and eval stops there" {
+	redlock acquire "$KEY"
+	script job <<-'end'
+		set -e
+		eval "$("$REDLOCK" acquire -n --format shell --pid $$ "$KEY")"
+		said never
+	end
+	finish job
+	[[ $status == 75 && ! -e $TMP/said && ! $(keepers) ]]
+}
+
+@test "if nobody gets the token, the lock is given back and there is no keeper" {
+	run bash -c '"$REDLOCK" acquire --pid $$ "$1" >/dev/full; echo "status $?"; exec sleep 0' - "$KEY"
+	[[ $output == *"status 71"* ]]
+	run ! is_held
+	[[ ! $(keepers) ]]
+}
+
+@test "a waiter that is granted the lock keeps it as well" {
+	redlock acquire -t 20s "$KEY"
+	local token=$output
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 4s "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until '(($(rcli 0 ZCARD "{$KEY}:redlock:queue") == 1))'
+	redlock release "$KEY" "$token"
+	wait_until 'has_said here'
+	local begun
+	begun=$(now_ms)
+	wait_until '(($(now_ms) > begun + 4500))'
+	is_held
+	is_running job
+	step 1
+	finish job
+	expect 0
+	wait_until '! is_held'
+}
+
+@test "if the process ends while its lock is waited for, the wait ends, and nothing is held" {
+	local token how
+	redlock acquire -t 1h "$KEY"
+	token=$output
+	for how in '' --poll '--format shell'; do
+		sleep 300 3>&- 4>&- &
+		local pid=$!
+		# shellcheck disable=SC2086 # words
+		spawn waiter env --ignore-signal=HUP "$REDLOCK" acquire -v $how --pid "$pid" "$KEY"
+		wait_until '[[ $(<"$TMP/waiter.err") == *held* ]]'
+		kill -HUP "$(pid waiter)" # ignored, it ends no wait
+		kill "$pid"
+		finish waiter
+		[[ $status == 64 && $stderr == *"redlock: $KEY: --pid $pid: the process has ended, so no lock is kept for it" ]] ||
+			{ echo "$how: $status $stderr" >&2 && false; }
+		[[ $output == "${how:+$([[ $how == --poll ]] || echo '(exit 64)')}" ]]
+		[[ $(rcli 0 ZCARD "{$KEY}:redlock:queue") == 0 && ! $(keepers) ]]
+	done
+	redlock release "$KEY" "$token"
+	expect 0
+}
+
+@test "if the process has ended when its lock is granted, the lock is given back" {
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	sleep 300 3>&- 4>&- &
+	local pid=$!
+	redlock acquire -t 1h "$KEY"
+	local token=$output
+	# a kernel without pidfd does not end the wait
+	ASAN_OPTIONS=detect_leaks=0 spawn waiter strace -f -qq -o "$TMP/trace" -e trace=pidfd_open -e inject=pidfd_open:error=ENOSYS \
+		"$REDLOCK" acquire -v --pid "$pid" "$KEY"
+	wait_until '[[ $(<"$TMP/waiter.err") == *held* ]]'
+	kill "$pid"
+	wait "$pid" || :
+	redlock release "$KEY" "$token"
+	finish waiter
+	[[ $status == 64 && ! $output && $stderr == *"the process has ended, so no lock is kept for it" ]]
+	run ! is_held
+	[[ ! $(keepers) ]]
+}
+
+@test "shared, permits and reentrant locks are kept as well, each by a keeper of its own" {
+	local kind
+	for kind in -s '-P 2' '-r --token me'; do
+		rm -f "$TMP/said" "$TMP/step1"
+		script job <<-end
+			a=\$("\$REDLOCK" acquire --pid \$\$ -t 2s $kind "\$KEY") || exit
+			b=\$("\$REDLOCK" acquire --pid \$\$ -t 2s $kind "\$KEY") || exit
+			"\$REDLOCK" release "\$KEY" "\$a" || exit
+			said "\$b"
+			step 1
+		end
+		wait_until '[[ -s $TMP/said ]]'
+		[[ $(keepers | wc -w) == 1 ]]
+		local begun
+		begun=$(now_ms)
+		wait_until '(($(now_ms) > begun + 2500))'
+		redlock status -q "$KEY" "$(<"$TMP/said")"
+		expect 0
+		step 1
+		finish job
+		expect 0
+		wait_until '! is_held'
+		wait_until '[[ ! $(keepers) ]]'
+	done
+}
+
+@test "a PID that is not there, is no number, or another user's is refused, and nothing is held" {
+	local option
+	refuses 64 "^redlock: --pid 2147483647: there is no such process$" acquire --pid 2147483647 "$KEY"
+	refuses 64 "^redlock: acquire: --pid 'x' is not the number of a process, such as \\\$\\\$" acquire --pid x "$KEY"
+	refuses 64 "-p '0' is not" acquire -p 0 "$KEY"
+	# it gets no SIGKILL, and a group of this number would be all processes
+	for option in '--on-lost kill' '--on-lost kill-group' '--on-lost warn --max-hold 1m'; do
+		# shellcheck disable=SC2086 # words
+		refuses 64 '^redlock: --pid 1: the first process of a container, or of a machine, cannot be stopped from within: use redlock run, or --on-lost warn without --max-hold$' \
+			acquire --pid 1 $option "$KEY"
+	done
+	refuses 64 "option '--pid' is for other commands" run --pid 1 "$KEY" true
+	refuses 64 '--max-hold is for acquire --pid' acquire --max-hold 1m "$KEY"
+	refuses 64 '--on-lost is for acquire --pid' acquire --on-lost warn "$KEY"
+	refuses 64 '--kill-after is for acquire --pid' acquire -k 1s "$KEY"
+	refuses 64 "too short to stop its holder in time" acquire --pid $$ -t 200ms "$KEY"
+	# -p 3 for -P 3
+	local kernel
+	kernel=$(pgrep -P 2 | head -n 1)
+	if [[ $kernel ]]; then
+		refuses 64 "^redlock: --pid $kernel: it is a thread of the kernel, which does not end$" acquire --on-lost warn -p "$kernel" "$KEY"
+	fi
+	# a variable is for those who use it
+	REDLOCK_MAX_HOLD=1m redlock acquire "$KEY"
+	[[ $status == 0 ]]
+	redlock release "$KEY" "$output"
+	if ((EUID == 0)); then
+		run setpriv --reuid 65534 --clear-groups "$REDLOCK" acquire -S "$NOWHERE" --pid $$ "$KEY"
+		[[ $status == 64 && $output == "redlock: --pid $$: it is another user's, and could not be stopped: use --on-lost warn without --max-hold" ]]
+		run setpriv --reuid 65534 --clear-groups "$REDLOCK" acquire -S "$NOWHERE" --on-lost warn --pid $$ "$KEY"
+		[[ $status == 69 ]]
+	fi
+	no_row_failed
+	run ! is_held
+}
+
+@test "a container that shares the runtime directory takes no note of ours away" {
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	unshare --pid --fork --mount-proc true || skip "no pid namespace can be made here"
+	script job <<-'end'
+		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
+		said here
+		step 1
+		"$REDLOCK" release "$KEY" "$token"
+		said "status $?"
+		step 2
+	end
+	wait_until 'has_said here'
+	run unshare --pid --fork --mount-proc "$REDLOCK" release "$KEY" another
+	[[ $status == 1 ]]
+	step 1
+	wait_until 'has_said "status 0"'
+	wait_until '[[ ! $(keepers) ]]'
+	step 2
+	finish job
+	expect 0
+}
+
+@test "without /proc the process is stopped, but a keeper that cannot see it is not made" {
+	"${MOUNTS[@]}" true || skip "no mounts can be made here"
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer reads /proc"
+	spawn blind "${MOUNTS[@]}" sh -c 'mount -t tmpfs none /proc && exec "$@"' - \
+		"$REDLOCK" acquire --pid $$ "$KEY"
+	finish blind
+	expect 64 '' "redlock: --pid $$: /proc does not show it"
+	run ! is_held
+	export KEY
+	cat >"$TMP/later.sh" <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s -k 300ms "$KEY" >/dev/null || exit
+		mount -t tmpfs none /proc || exit
+		echo here
+		sleep 300
+	end
+	spawn later "${MOUNTS[@]}" sh "$TMP/later.sh"
+	wait_until '[[ -s $TMP/later.out ]]'
+	rcli 0 SET "$KEY" another >/dev/null
+	finish later
+	[[ $status == 143 ]]
+}
+
+@test "^C while the keeper is being made ends no lock that the script is told it has" {
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	script job "strace -f -qq -o $TMP/trace -e trace=setsid -e inject=setsid:delay_enter=2s sh" <<-'end'
+		trap : INT
+		token=$("$REDLOCK" acquire --pid $$ -t 5s "$KEY") || exit
+		said "$token"
+		step 1
+	end
+	wait_until '[[ $(grep -w setsid "$TMP/trace") ]]'
+	kill -INT "-$(pid job)"
+	wait_until '[[ -s $TMP/said ]]'
+	[[ $(<"$TMP/said") == "$(rcli 0 GET "$KEY")" && $(grep -w SIGINT "$TMP/trace") ]]
+	step 1
+	finish job
+	expect 0
+}
+
+@test "a directory in which the keeper cannot leave its note is named, and no server is asked" {
+	local runtime=$TMP/runtime
+	mkdir -m 700 "$runtime"
+	mkdir -m 755 "$runtime/redlock"
+	XDG_RUNTIME_DIR=$runtime redlock acquire -S "$NOWHERE" --pid $$ "$KEY"
+	expect 78 '' "redlock: --pid $$: $runtime/redlock can be entered by others \(want mode 0700\): it is not used; remove it, or set XDG_RUNTIME_DIR"
+	rmdir "$runtime/redlock"
+	touch "$runtime/redlock"
+	XDG_RUNTIME_DIR=$runtime redlock acquire -S "$NOWHERE" --pid $$ "$KEY"
+	expect 78 '' "redlock: --pid $$: $runtime/redlock is not a directory: .*"
+}
+
+@test "a name that was being looked up as the keeper was made is looked up again" {
+	((EUID == 0)) || skip "only root may answer at port 53"
+	servers_start 3
+	proxies_start
+	local address=127.$((RANDOM % 200 + 2)).$((RANDOM % 200)).53
+	cat >"$TMP/names.pl" <<-'end'
+		use IO::Socket::INET;
+		use IO::Select;
+		my ($address, $dir) = @ARGV;
+		my $socket = IO::Socket::INET->new(Proto => "udp", LocalAddr => "$address:53") or die "$address: $@";
+		my $select = IO::Select->new($socket);
+		my @asked;
+		sub answer {
+			my ($from, $query) = @_;
+			my $question = substr($query, 12, index($query, "\0", 12) - 7);
+			my $is_a = substr($question, -4, 2) eq "\0\1";
+			$socket->send(substr($query, 0, 2) . pack("n5", 0x8180, 1, $is_a, 0, 0) . $question .
+				($is_a ? pack("n3Nn C4", 0xc00c, 1, 1, 60, 4, 127, 0, 0, 1) : ""), 0, $from);
+		}
+		open(READY, ">", "$dir/ready");
+		for (;;) {
+			if ($select->can_read(0.1)) {
+				my $from = $socket->recv(my $query, 512);
+				push @asked, [$from, $query] if $from;
+			}
+			next unless -e "$dir/answer";
+			answer(@$_) for splice @asked;
+		}
+	end
+	spawn names perl "$TMP/names.pl" "$address" "$TMP"
+	wait_until '[[ -e $TMP/ready ]]'
+	printf 'nameserver %s\noptions timeout:2 attempts:5\n' "$address" >"$TMP/resolv.conf"
+	cat >"$TMP/job.sh" <<-'end'
+		mount --bind "$TMP/resolv.conf" /etc/resolv.conf || exit
+		"$REDLOCK" acquire --pid $$ --quarantine 0 -t 12s -S "$LIST" "$KEY" >/dev/null || exit
+		echo here >>"$TMP/said"
+		exec sleep 300
+	end
+	local -x LIST
+	LIST=$(proxy_url 0),$(proxy_url 1),redis://slow.example:$(<"$PROXIES/2.port")
+	export TMP KEY REDLOCK
+	spawn job "${MOUNTS[@]}" sh "$TMP/job.sh"
+	wait_until 'has_said here'
+	[[ $(rcli 2 EXISTS "$KEY") == 0 && $(ps -o args= "$(keepers)") == "redlock-keeper $KEY for "* ]]
+	touch "$TMP/answer"
+	wait_until '[[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
+	kill "$(pid job)" "$(pid names)"
+	wait_until '[[ ! $(keepers) ]]'
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bats
+# The examples of the README, as they stand there.
+
+# shellcheck disable=SC2034,SC2154 # helpers use and set them
+
+load ../lib/helper
+
+@test "the examples of the README do what it says of them" {
+	local name
+	servers_start 3 --appendonly yes --appendfsync always
+	KEY=deploy
+	mkdir "$TMP/bin"
+	ln -s "$REDLOCK" "$TMP/bin/redlock"
+	for name in bin/report.sh bin/build bin/upload deploy.sh; do
+		# shellcheck disable=SC2016 # the new script's
+		printf '#!/bin/sh\necho "${0##*/} with ${REDLOCK_KEY-nothing}" >>"%s/ran"\n' "$TMP" >"$TMP/$name"
+		chmod +x "$TMP/$name"
+	done
+	sed -n '/^Examples$/,/^`run` exits/s/^\t//p' "$ROOT/README" |
+		sed '/^PATH=/d; /^export REDLOCK_SERVERS=/d; s/^15 3 \* \* \* *//' >"$TMP/script"
+	cd "$TMP"
+	PATH=$TMP/bin:$PATH run --separate-stderr sh -eu script
+	[[ $status == 0 && ! $stderr ]]
+	[[ ${lines[0]} == 'deploy: free, fence '* ]]
+	[[ ${lines[-1]} == '3 of 3 servers would grant a lock, 2 needed: 1 more may fail' ]]
+	diff - ran <<-end
+		report.sh with nightly
+		deploy.sh with deploy
+		build with nothing
+		upload with nothing
+	end
+	key_free 0 1 2
+}
+
+# native: it runs no redlock
+# bats test_tags=native
+@test "without a network bootstrap says at once, in a line, what it cannot install and why" {
+	local start alone=(unshare --net)
+	[[ $(id -u) == 0 ]] || alone+=(--map-root-user)
+	[[ $(command -v apt-get) ]] || skip "needs apt-get"
+	"${alone[@]}" true || skip "a network of its own can't be made here"
+	sed "s/^needs='\$/&\nbuild cmd:nowhere nowhere-package - -/" "$ROOT/scripts/bootstrap" >"$TMP/bootstrap"
+	start=$(now_ms)
+	run -1 --separate-stderr "${alone[@]}" sh "$TMP/bootstrap"
+	(($(now_ms) - start < 10000))
+	expect 1 'bootstrap: installing .*' 'bootstrap: could not install .*nowhere-package.*: Failed to fetch .*'
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# --syslog: what the system's log is told, by a log of the test's own.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+
+setup_file() {
+	servers_start 1
+}
+
+setup() {
+	KEY=key-$$-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	unset REDLOCK_TOKEN
+	"${MOUNTS[@]}" true || skip "mounts cannot be made here"
+	mkdir "$TMP/dev"
+	# it writes a line each into $TMP/log, until it is killed
+	cat >"$TMP/log.pl" <<-'end'
+		use Socket;
+		my $type = $ENV{STREAM} ? SOCK_STREAM : SOCK_DGRAM;
+		socket(LOG, AF_UNIX, $type, 0) && bind(LOG, pack_sockaddr_un("/dev/log")) || die;
+		$ENV{STREAM} and listen(LOG, 5);
+		open(OUT, ">>", "$ENV{TMP}/log");
+		OUT->autoflush(1);
+		my $pid = fork;
+		exec @ARGV if !$pid;
+		$SIG{CHLD} = sub { waitpid($pid, 0); $status = $?; };
+		$SIG{TERM} = sub { exit 0 };
+		open(READY, ">", "$ENV{TMP}/ready");
+		while (1) {
+			my $from = LOG;
+			if ($ENV{STREAM}) { accept($from = undef, LOG) or next }
+			defined recv($from, my $line, 8192, 0) or next;
+			$line =~ s/\n/ /g;
+			$line =~ s/\0$//;
+			print OUT "$line\n";
+		}
+	end
+	cat >"$TMP/inside.sh" <<-'end'
+		mount --bind /dev "$TMP/dev" && mount -t tmpfs none /dev || exit
+		for name in null urandom; do : >"/dev/$name" && mount --bind "$TMP/dev/$name" "/dev/$name" || exit; done
+		exec perl "$TMP/log.pl" sh -c 'until [ -e "$TMP/ready" ]; do sleep 0.02; done; . "$TMP/job.sh"; : >"$TMP/over"'
+	end
+	export TMP KEY REDLOCK
+}
+
+# logged_by <SCRIPT: runs it where /dev/log is ours, and waits for its end.
+logged_by() {
+	rm -f "$TMP"/{log,ready,over}
+	: >"$TMP/log"
+	cat >"$TMP/job.sh"
+	spawn job "${MOUNTS[@]}" sh "$TMP/inside.sh"
+	wait_until '[[ -e $TMP/over ]]'
+}
+
+# has LINE: as a regular expression that stands after the key.
+has() {
+	wait_until "grep -qE '^<[0-9]+>[A-Z][a-z]{2} [ 0-9]{2} [0-9:]{8} redlock\\[[0-9]+\\]: $KEY: $1\$' '$TMP/log'"
+}
+
+@test "run tells the log when it has acquired and released, how COMMAND ended, and with which fence" {
+	logged_by <<-'end'
+		"$REDLOCK" run --syslog "$KEY" sh -c 'echo "$REDLOCK_FENCE" >"$TMP/fence"; exit 3'
+		"$REDLOCK" run --syslog "$KEY" sh -c 'kill -9 $$'
+		REDLOCK_SYSLOG=yes "$REDLOCK" run --max-hold 100ms "$KEY" sleep 300
+		"$REDLOCK" run "$KEY" true
+	end
+	has "acquired after [^ ]*, fence $(<"$TMP/fence")"
+	has "released after [^ ]*, fence $(<"$TMP/fence"): exit 3"
+	has 'released after [^ ]*, fence [0-9]*: signal 9'
+	has 'released after [^ ]*, fence [0-9]*: signal 15, --max-hold is over'
+	[[ $(wc -l <"$TMP/log") == 6 ]]
+	# facility cron, severity info
+	[[ $(cut -c 1-4 "$TMP/log" | sort -u) == '<78>' ]]
+}
+
+@test "busy, lost and broken are told, by acquire and its keeper, too" {
+	printf 'syslog = yes\n' >"$TMP/redlock.conf"
+	chmod 600 "$TMP/redlock.conf"
+	logged_by <<-'end'
+		export XDG_CONFIG_HOME=$TMP
+		token=$("$REDLOCK" acquire --label first "$KEY") || exit
+		"$REDLOCK" run -n -E 0 "$KEY" true
+		"$REDLOCK" break -y "$KEY"
+		sleep 300 &
+		token=$("$REDLOCK" acquire --pid $! "$KEY") || exit
+		"$REDLOCK" release "$KEY" "$token"
+		token=$("$REDLOCK" acquire --pid $! -t 2s "$KEY") || exit
+		"$REDLOCK" break -q -y "$KEY"
+		wait
+		"$REDLOCK" run -t 2s "$KEY" sh -c '"$REDLOCK" break -q -y "$KEY"; exec sleep 300'
+	end
+	has "busy: held by .* .first. for .*"
+	has "broken, fence [1-9][0-9]*: held by .* .first. for .*"
+	has 'released after [^ ]*, fence [0-9]*: by release'
+	wait_until '(($(grep -c ": lost after [^ ]*, fence [0-9]*: " "$TMP/log") == 2))'
+	[[ $(grep -c ": acquired after" "$TMP/log") == 4 ]]
+	[[ $(grep ": lost after" "$TMP/log" | cut -c 1-4 | sort -u) == '<76>' ]]
+}
+
+# A server that is paused reads nothing until then.
+@test "what could not be released is told so, with a warning, by run and by the keeper" {
+	local -x SOCKET=$SERVERS/0/redis.sock
+	logged_by <<-'end'
+		"$REDLOCK" run --syslog --server-timeout 500ms "$KEY" redis-cli -s "$SOCKET" CLIENT PAUSE 4000
+	end
+	has 'not released after [^ ]*, fence [0-9]*: exit 0: .*no answer within .*'
+	[[ $(grep ': not released' "$TMP/log" | cut -c 1-4) == '<76>' ]]
+	run ! grep ': released' "$TMP/log"
+	logged_by <<-'end'
+		sleep 300 &
+		"$REDLOCK" acquire --pid $! --syslog --server-timeout 500ms -w 20s "$KEY" >/dev/null || exit
+		redis-cli -s "$SOCKET" CLIENT PAUSE 4000 >/dev/null
+		kill $!
+	end
+	has 'not released after [^ ]*, fence [0-9]*: the process has ended: .*no answer within .*'
+	run ! grep ': released' "$TMP/log"
+}
+
+@test "a log that is a stream is told as well" {
+	STREAM=yes logged_by <<<'"$REDLOCK" run --syslog "$KEY" true'
+	has 'released after [^ ]*, fence [0-9]*: exit 0'
+}
+
+@test "without a log nothing is said, and without --syslog none is looked for" {
+	redlock run --syslog "$KEY" true
+	expect 0
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # it cannot be traced
+	strace -f -qq -o "$TMP/trace" -e trace=%network,%file "$REDLOCK" run --syslog "$KEY" true
+	grep -qF '"/dev/log"' "$TMP/trace"
+	strace -f -qq -o "$TMP/trace" -e trace=%network,%file "$REDLOCK" run "$KEY" true
+	run ! grep -F '/dev/log' "$TMP/trace"
+}

@@ -1,0 +1,742 @@
+#!/usr/bin/env bats
+# The command never outlives the lease: whatever happens to redlock, its
+# command's whole group is dead before anybody else can have the key.
+# shellcheck disable=SC2016,SC2153
+
+load ../lib/helper
+
+# start: a run whose command has two children; all ignore SIGTERM.
+start() {
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run --quarantine 0 -t 2s "$KEY" \
+		"$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+}
+
+# next_in_line: somebody waits for the key, over the servers' sockets.
+next_in_line() {
+	local i sockets=
+	for ((i = 0; i < SERVER_COUNT; i++)); do sockets+=,unix://$SERVERS/$i/redis.sock; done
+	spawn next "$REDLOCK" run -S "${sockets#,}" --quarantine 0 -t 2s -w 40s "$KEY" \
+		"$STAMP" -d 20 "$TMP/stamps"
+}
+
+# dead_before_next: the next one got the key, and found nobody alive.
+dead_before_next() {
+	finish next
+	[[ $status == 0 ]]
+	assert_exclusive "$TMP/stamps" 2
+}
+
+guard_of() {
+	child_named "$(pid "$1")" lease-guard
+}
+
+session_of() {
+	local stat
+	stat=$(<"/proc/$1/stat")
+	read -r _ _ _ session _ <<<"${stat##*) }"
+	echo "$session"
+}
+
+# is_guard PID
+is_guard() {
+	is_alive "$1" && [[ $(cat "/proc/$1/comm" 2>/dev/null) == lease-guard ]]
+}
+
+@test "redlock killed: the command's group is dead before anybody else gets the key" {
+	servers_start 1
+	start
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "redlock's group killed: the command's group is dead before anybody else gets the key" {
+	servers_start 5
+	start
+	next_in_line
+	kill -KILL -- "-$(pid run)"
+	dead_before_next
+}
+
+@test "redlock killed: the command is stopped at once, not when the lease ends" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 300s "$KEY" "$STAMP" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	kill -KILL "$(pid run)"
+	wait_until 'is_still "$TMP/stamps"'
+}
+
+@test "redlock killed at any moment of its start: no command lives when its lease is over" {
+	local i killed
+	servers_start 1
+	mkdir "$TMP/stamps"
+	for i in {1..24}; do
+		spawn "run$i" "$REDLOCK" run -t 2s "$KEY-$i" "$STAMP" -t -c 1 "$TMP/stamps"
+		sleep "$(printf 0.%04d $((i * 5)))" # up to 12 ms
+		kill -KILL "$(pid "run$i")"
+	done
+	killed=$(now_ms)
+	wait_until '[[ -z $(rcli 0 KEYS "$KEY-*[0-9]") ]]'
+	(($(last_beat "$TMP/stamps") < killed + 2000))
+	is_still "$TMP/stamps"
+}
+
+@test "redlock killed: its key is free within the ttl" {
+	local ttl
+	servers_start 1
+	start
+	kill -KILL "$(pid run)"
+	ttl=$(rcli 0 PTTL "$KEY")
+	((ttl > 0 && ttl <= 2000))
+	until key_free 0; do # and nobody prolongs it
+		(($(rcli 0 PTTL "$KEY") <= ttl))
+	done
+}
+
+@test "redlock killed: a stopped command is killed, too" {
+	local stamp
+	servers_start 1
+	start
+	stamp=$(beats "$TMP/stamps" | awk 'NR == 1 { print $4 }')
+	stop_process "$stamp"
+	kill -KILL "$(pid run)"
+	wait_until "! is_alive $stamp" 2
+}
+
+@test "redlock killed: the command gets SIGTERM first, and time to tidy up" {
+	servers_start 1
+	spawn run "$REDLOCK" run -t 6s -k 2s "$KEY" bash -c '
+		trap "echo tidied >>\"$0\"; exit" TERM; echo up
+		while ((SECONDS < 60)); do sleep 0.01; done' "$TMP/file"
+	wait_until '[[ -s $TMP/run.out ]]'
+	kill -KILL "$(pid run)"
+	wait_until '[[ -s $TMP/file ]]'
+	[[ $(<"$TMP/file") == tidied ]]
+}
+
+@test "redlock stopped past its lease: the command's group is dead before the key changes hands" {
+	servers_start 1
+	start
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+	kill -CONT "$(pid run)"
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+}
+
+# is_quiet PID: it has read nothing for half a second.
+is_quiet() {
+	local before
+	before=$(<"/proc/$1/io")
+	sleep 0.5
+	[[ $(<"/proc/$1/io") == "$before" ]]
+}
+
+@test "redlock stopped for long: the guard has done its work, and looks no more" {
+	local guard
+	servers_start 1
+	start
+	guard=$(guard_of run)
+	stop_process "$(pid run)"
+	wait_until 'is_still "$TMP/stamps"'
+	wait_until "is_quiet $guard"
+	is_guard "$guard"
+	kill -CONT "$(pid run)"
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+}
+
+@test "redlock stopped for less than its lease: nothing happens" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 200ms "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	stop_process "$(pid run)"
+	sleep 2.5 # past one renewal
+	kill -CONT "$(pid run)"
+	wait_until '(($(rcli 0 PTTL "$KEY") > 4500))'
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 0
+}
+
+@test "the only server stopped: the command's group is dead when the lease ends" {
+	local stopped
+	servers_start 1
+	start
+	next_in_line
+	server_stop 0
+	stopped=$(now_ms)
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	(($(last_beat "$TMP/stamps") < stopped + 2000))
+	server_continue 0
+	dead_before_next
+}
+
+@test "three of five servers stopped: the command's group is dead when the lease ends" {
+	local stopped
+	servers_start 5
+	start
+	next_in_line
+	server_stop 0 1 2
+	stopped=$(now_ms)
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	(($(last_beat "$TMP/stamps") < stopped + 2000))
+	server_continue 0 1 2
+	dead_before_next
+}
+
+# in_the_net: as start, over the network.
+in_the_net() {
+	mkdir "$TMP/stamps"
+	net_servers_start "$1"
+	net_spawn run "$REDLOCK" run --quarantine 0 -t 2s "$KEY" \
+		"$STAMP" -t -c 2 -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+}
+
+@test "cut off from all servers: the command's group is dead before anybody else gets the key" {
+	in_the_net 5
+	next_in_line
+	net_drop both 0 1 2 3 4
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	dead_before_next
+}
+
+@test "replies of a majority dropped: the command's group is dead before the key changes hands" {
+	in_the_net 5
+	next_in_line
+	net_drop in 0 2 4
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	dead_before_next
+}
+
+@test "the links of a majority down: the command's group is dead before anybody else gets the key" {
+	in_the_net 3
+	next_in_line
+	net_unplug 0 1
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	dead_before_next
+}
+
+@test "cut off from a minority: nothing happens" {
+	in_the_net 5
+	net_drop both 0 1
+	sleep 2.5 # past the end of the lease
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 0
+	wait_until 'key_free 2 3 4'
+}
+
+@test "cut off for less than the lease: nothing happens" {
+	mkdir "$TMP/stamps"
+	net_servers_start 3
+	net_spawn run "$REDLOCK" run --quarantine 0 -t 12s -k 200ms "$KEY" \
+		"$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	net_drop both 0 1 2
+	sleep 4.5 # past one renewal
+	net_heal
+	wait_until '(($(rcli 0 PTTL "$KEY") > 9000))'
+	touch "$TMP/end"
+	finish run
+	expect 0
+}
+
+@test "the guard is gone after a normal run" {
+	local guard
+	servers_start 1
+	spawn run "$REDLOCK" run "$KEY" sh -c 'until [ -e "$0" ]; do sleep 0.01; done; exit 5' "$TMP/end"
+	wait_until '[[ $(guard_of run) ]]'
+	guard=$(guard_of run)
+	[[ $(session_of "$guard") == "$guard" && $(session_of "$(pid run)") != "$guard" ]]
+	touch "$TMP/end"
+	finish run
+	expect 5
+	wait_until "! is_guard $guard" 2
+}
+
+@test "the guard is gone after it has done its work" {
+	local guard
+	servers_start 1
+	start
+	guard=$(guard_of run)
+	is_guard "$guard"
+	kill -KILL "$(pid run)"
+	wait_until "! is_guard $guard" 5
+	is_still "$TMP/stamps"
+}
+
+# native: what pgrep finds are valgrind's arguments
+# bats test_tags=native
+@test "pkill -f 'redlock run' does not hit the guard" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	KEY+=${TMP//\//-}- # nobody else's
+	spawn run "$REDLOCK" run -t 300s "$KEY" "$STAMP" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	[[ $(pgrep -f "redlock run -t 300s $KEY") == "$(pid run)" ]]
+	[[ $(ps -o args= -p "$guard") == lease-guard ]]
+	pkill -KILL -f "redlock run -t 300s $KEY"
+	wait_until "! is_guard $guard" # it has done its work
+	is_still "$TMP/stamps"
+}
+
+@test "processes that the command left behind are left alone after a normal run" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" sh -c '
+		"$STAMP" -u "$0/end" "$0/stamps" >/dev/null 2>&1 &
+		until [ -e "$0/go" ]; do sleep 0.01; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	touch "$TMP/go"
+	finish run
+	expect 0
+	key_free 0
+	wait_until "! is_guard $guard" 5
+	sleep 2.2 # past what would have been the end of the lease
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+}
+
+# lose: the lock of `run` goes to somebody else's value.
+lose() {
+	rcli 0 SET "$KEY" other >/dev/null
+}
+
+@test "a lost lock: what the command has left in its group is dead before the run ends" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" sh -c '
+		"$STAMP" -t "$0/stamps" & until [ -e "$0/go" ]; do sleep 0.01; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped"
+	is_still "$TMP/stamps"
+	[[ $(rcli 0 GET "$KEY") == other ]]
+}
+
+@test "a lost lock: a nested run's command, in a group of its own, is dead before the run ends" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" \
+		"$REDLOCK" run -t 600s "$KEY-inner" "$STAMP" -t -c 1 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	is_still "$TMP/stamps"
+}
+
+@test "a lost lock: redlock killed as well, a nested run's command is dead all the same" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" \
+		"$REDLOCK" run -t 600s "$KEY-inner" "$STAMP" -t -c 1 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	kill -KILL "$(pid run)"
+	wait_until 'key_free 0'
+	is_still "$TMP/stamps"
+}
+
+@test "a lost lock: a daemon that the command has started lives on" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 6s -k 500ms "$KEY" sh -c '
+		(setsid "$STAMP" -u "$0/end" "$0/stamps" >/dev/null 2>&1 &)
+		until [ -e "$0/go" ]; do sleep 0.01; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+}
+
+@test "a lease that is over before the command is started: 69, not started, nothing left" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 1
+	# the second process that redlock makes is for the command's group
+	ASAN_OPTIONS=detect_leaks=0 run --separate-stderr timeout -k 1 60 strace -qq -o /dev/null \
+		-e trace=clone -e inject=clone:delay_enter=2500000:when=2 \
+		"$REDLOCK" run -t 2s --status-fd 1 "$KEY" touch "$TMP/ran"
+	expect 69 '\{"outcome":"not-started","child_exit":null,.*' \
+		"redlock: $KEY: the lease was over before COMMAND could be started"
+	[[ ! -e $TMP/ran ]]
+	key_free 0
+}
+
+@test "a lease that is over before the command is started: the guard that has acted does not wait for its end" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 1
+	# it says goodbye only after the guard has seen that the time is up
+	ASAN_OPTIONS=detect_leaks=0 run --separate-stderr timeout -k 1 12 strace -qq -o /dev/null \
+		-e trace=clone,wait4 -e inject=clone:delay_enter=2600000:when=2 \
+		-e inject=wait4:delay_enter=100000 \
+		"$REDLOCK" run -t 18s -k 15s --server-timeout 200ms "$KEY" touch "$TMP/ran"
+	expect 69 '' "redlock: $KEY: the lease was over before COMMAND could be started"
+	[[ ! -e $TMP/ran ]]
+	key_free 0
+}
+
+@test "a guard that was killed is replaced, and the new one keeps the promise" {
+	local guard
+	servers_start 1
+	start
+	guard=$(guard_of run)
+	is_guard "$guard"
+	kill -KILL "$guard"
+	wait_until '[[ $(guard_of run) && $(guard_of run) != '"$guard"' ]]'
+	next_in_line
+	sleep 0.7 # a renewal, so that the new guard has heard of the lease
+	is_beating "$TMP/stamps"
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "a guard that was killed does not end the command" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -d 3000 -x 4 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	kill -KILL "$guard"
+	finish run
+	[[ $status == 4 && -z $output ]]
+	key_free 0
+}
+
+@test "a guard that was stopped for longer than a lease has heard of the renewals" {
+	local guard
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -u "$TMP/end" -x 4 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	stop_process "$guard"
+	sleep 2.5 # more than the lease that it knows of
+	kill -CONT "$guard"
+	sleep 0.2
+	touch "$TMP/end"
+	finish run
+	expect 4
+}
+
+@test "a guard that is stopped when the command ends does not say that it was stopped" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -u "$TMP/end" -x 4 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	stop_process "$(guard_of run)"
+	sleep 2.5 # more than the lease that it knows of
+	touch "$TMP/end"
+	finish run
+	expect 4
+	key_free 0
+}
+
+# failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
+failing() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	: >"$TMP/report"
+	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="$1" INJECT_REPORT="$TMP/report")
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "a guard that needs long to find COMMAND's tree, as among thousands of processes, kills it in time" {
+	local failing
+	servers_start 1
+	failing 1:opendir:0:late
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 4s -k 1s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+}
+
+# bats test_tags=native
+@test "what COMMAND starts while it is stopped is found when that is killed, whatever its group" {
+	local failing
+	servers_start 1
+	failing 1:opendir:0:late # so it is not found by chance
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 8s -k 4s "$KEY" bash -c '
+		trap "setsid \"\$STAMP\" -t \"\$0\" &" TERM; echo up
+		for ((;;)); do sleep 0.01; done' "$TMP/stamps"
+	wait_until '[[ -s $TMP/run.out ]]'
+	next_in_line
+	stop_process "$(pid run)"
+	wait_until 'stamped $TMP/stamps'
+	dead_before_next
+	# for that it looks when it begins, before it kills and until they are gone; not all the time
+	(($(od -An -t d4 -j 8 -N 4 "$TMP/report") <= 6))
+}
+
+# bats test_tags=native
+@test "what COMMAND starts while it is looked for is not left behind" {
+	local failing
+	servers_start 1
+	failing 1:closedir:0:late
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 4s -k 1s "$KEY" bash -c '
+		"$STAMP" -s -t "$0" & trap told=1 TERM
+		for ((;;)); do
+			if [[ $told ]]; then setsid "$STAMP" -s -t "$0" & fi
+			sleep 0.03
+		done' "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+}
+
+@test "a chain of processes that live for 3 ms, each in a session of its own, is dead before the key changes hands" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 4s -k 1s "$KEY" "$STAMP" -t -d 15000 -c 1 -g 3 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+	is_still "$TMP/stamps"
+}
+
+@test "a chain that COMMAND starts when it is told to end is dead before the key changes hands" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 4s -k 1s "$KEY" bash -c '
+		trap "\"\$STAMP\" -t -d 15000 -c 1 -g 3 \"\$0\" & sleep 60" TERM; echo up
+		for ((;;)); do sleep 0.01; done' "$TMP/stamps"
+	wait_until '[[ -s $TMP/run.out ]]'
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+	is_still "$TMP/stamps"
+}
+
+@test "500 processes, each in a session of its own, are dead before the key changes hands" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 10s -k 1s "$KEY" "$STAMP" -t -c 500 -g 600000 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 501'
+	next_in_line
+	stop_process "$(pid run)"
+	dead_before_next
+}
+
+@test "a process that has got COMMAND's number, or that of its group, is not hit" {
+	local inside='
+		STAMP=$1 TMP=$2 KEY=$3
+		wait_for() { until eval "$1"; do sleep 0.05; done; }
+		"$REDLOCK" run -t 60s -k 4s "$KEY" sh -c "setsid \"\$0\" -t \"\$1/stamps\" & echo \$\$; exec sleep 60" "$STAMP" "$TMP" >"$TMP/pid" &
+		run=$!
+		wait_for "[[ -s \$TMP/pid ]] && compgen -G \"\$TMP/stamps/beats.*\" >/dev/null"
+		command=$(<"$TMP/pid") guard=$(pgrep -x lease-guard)
+		group=$(ps -o pgid= -p "$command")
+		numbers=$(printf "%d\n" "$command" "$group" | sort -nu)
+		kill -KILL "$run"
+		wait_for "[[ ! -e /proc/\$command ]]"
+		for number in $numbers; do
+			echo $((number - 1)) >/proc/sys/kernel/ns_last_pid
+			setsid sleep 60 &
+			[[ $! == "$number" ]] || echo "$! instead of $number" >>"$TMP/hit"
+		done
+		[[ -e /proc/$guard ]] || echo "too late" >>"$TMP/hit"
+		wait_for "[[ ! -e /proc/\$guard ]]"
+		for number in $numbers; do
+			[[ $(</proc/$number/stat) == *") S "* ]] || echo "$number" >>"$TMP/hit"
+		done
+		touch "$TMP/over"
+		exec sleep 60'
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	unshare --pid --fork --mount-proc sh -c 'echo 100 >/proc/sys/kernel/ns_last_pid' || skip "pids cannot be chosen here"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn inside unshare --pid --fork --kill-child --mount-proc bash -c "$inside" - "$STAMP" "$TMP" "$KEY"
+	wait_until '[[ -e $TMP/over ]]'
+	is_still "$TMP/stamps"
+	run ! cat "$TMP/hit"
+	kill -KILL "$(pid inside)"
+}
+
+# without_proc SCRIPT ARGUMENT...: as spawn of redlock with these, where SCRIPT has been run before.
+without_proc() {
+	[[ $(id -u) == 0 ]] || skip "a mount namespace needs root"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run unshare --mount sh -c "$1"' && exec "$@"' - "$REDLOCK" "${@:2}" "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+}
+
+@test "without /proc: redlock killed, COMMAND's group is dead before anybody else gets the key" {
+	without_proc 'mount -t tmpfs none /proc' run -t 3s
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "without /proc: a lost lock, and --max-hold, end COMMAND" {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer reads /proc"
+	without_proc 'mount -t tmpfs none /proc' run -t 3s
+	lose
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	is_still "$TMP/stamps"
+	rm -r "$TMP/stamps"
+	without_proc 'mount -t tmpfs none /proc' run -t 6s -k 300ms --max-hold 1s
+	finish run
+	expect 124 '' "redlock: $KEY: stopped after --max-hold 1s"
+	is_still "$TMP/stamps"
+	key_free 0
+}
+
+@test "a /proc of another pid namespace shows nobody, and COMMAND's group is dead all the same" {
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run unshare --pid --fork --kill-child sh -c '"$@" & run=$!
+		until [ -e "$0" ]; do sleep 0.05; done; kill -KILL $run; sleep 60' "$TMP/go" \
+		"$REDLOCK" run -t 3s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	next_in_line
+	touch "$TMP/go"
+	dead_before_next
+}
+
+# unstoppable OPTION...: a run whose COMMAND may not be signalled by it, and is process $sleeper.
+unstoppable() {
+	[[ $(id -u) == 0 ]] || skip "another user to be needs root"
+	servers_start 1
+	spawn run setpriv --bounding-set -kill --inh-caps -kill "$REDLOCK" run "$@" "$KEY" \
+		setpriv --reuid 61234 --regid 61234 --clear-groups sh -c 'echo $$; exec sleep 600'
+	wait_until '[[ -s $TMP/run.out && $(child_named "$(pid run)" sleep) ]]'
+	sleeper=$(<"$TMP/run.out")
+}
+
+@test "what could not be stopped is named, by pid and user, and the run ends with it: 76" {
+	local sleeper
+	unstoppable -t 3s -k 300ms
+	lose
+	wait_until '[[ $(<"$TMP/run.err") == *"could not be stopped"* ]]'
+	is_alive "$sleeper"
+	is_running run
+	kill -KILL "$sleeper"
+	finish run
+	expect 76 "$sleeper" "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped
+redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper of user 61234 'sleep'"
+}
+
+@test "--max-hold: what could not be stopped is named, and keeps KEY until it ends" {
+	local sleeper
+	unstoppable -t 3s -k 300ms --max-hold 1s
+	wait_until '[[ $(<"$TMP/run.err") == *"could not be stopped"* ]]'
+	renewals 2
+	kill -KILL "$sleeper"
+	finish run
+	expect 124 "$sleeper" "redlock: $KEY: stopped after --max-hold 1s
+redlock: $KEY: could not be stopped: pid $sleeper of user 61234 'sleep'"
+	key_free 0
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "a guard that cannot be replaced at once is when there is another chance" {
+	local guard failing
+	servers_start 1
+	failing 0:fork:2:11
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 5s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	guard=$(guard_of run)
+	kill -KILL "$guard"
+	wait_until "[[ ! -e /proc/$guard ]]" # it has been waited for, so the other was tried
+	kill -CHLD "$(pid run)"
+	wait_until '[[ $(guard_of run) ]]'
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+# waits_guarded [WRAPPER...]: `run` waits for KEY, and $guard is its guard.
+waits_guarded() {
+	servers_start 1
+	take
+	mkdir "$TMP/stamps"
+	spawn run "$@" "$REDLOCK" run -t 2s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'queued 1 0 && [[ $(guard_of run) ]]'
+	guard=$(guard_of run)
+	is_guard "$guard"
+}
+
+@test "one who waits has its guard already, and it is the command's" {
+	local guard
+	waits_guarded
+	give_back
+	wait_until 'stamped $TMP/stamps 3'
+	[[ $(guard_of run) == "$guard" ]]
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+@test "a guard that was killed while the key was waited for is replaced before the command starts" {
+	local guard
+	waits_guarded
+	kill -KILL "$guard"
+	wait_until "! is_guard $guard"
+	give_back
+	wait_until 'stamped $TMP/stamps 3'
+	[[ $(guard_of run) && $(guard_of run) != "$guard" ]]
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "a guard that was killed while the key was waited for, and cannot be replaced, starts no command" {
+	local guard failing
+	failing 0:fork:2:11
+	waits_guarded "${failing[@]}"
+	kill -KILL "$guard"
+	wait_until "! is_guard $guard"
+	give_back
+	finish run
+	expect 71 '' 'redlock: .*Resource temporarily unavailable.*'
+	! stamped "$TMP/stamps"
+	key_free 0
+}
+
+@test "one who has waited in vain leaves no guard, killed or not" {
+	local guard signal
+	for signal in TERM KILL; do
+		waits_guarded
+		kill "-$signal" "$(pid run)"
+		finish run
+		[[ $signal == KILL ]] || ! is_alive "$guard"
+		wait_until "! is_alive $guard"
+		rm -r "$TMP/stamps"
+	done
+}

@@ -1,0 +1,345 @@
+#!/usr/bin/env bats
+# The lock is renewed while the command runs, through what happens to servers
+# and connections; and when it is lost all the same, the command is told.
+# shellcheck disable=SC2016
+
+load ../lib/helper
+
+# start [OPTION...]: the run under test, with a stamp that ends when $TMP/end exists.
+start() {
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run --quarantine 0 "$@" "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	token=$(rcli 0 GET "$KEY")
+}
+
+# survives: the command ends by itself, under the lock to the end.
+survives() {
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 3
+	wait_until 'key_free 0'
+}
+
+# lost: the command is stopped, and the run says why.
+lost() {
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+	is_still "$TMP/stamps"
+}
+
+@test "a run longer than its ttl is renewed, on one server" {
+	servers_start 1
+	start -t 2s
+	renewals 4
+	[[ $(rcli 0 GET "$KEY") == "$token" ]]
+	survives
+}
+
+@test "a run longer than its ttl is renewed, on five servers" {
+	servers_start 5
+	start -t 2s
+	renewals 4 4
+	survives
+}
+
+@test "the number of renewals is told" {
+	servers_start 1
+	exec 9>"$TMP/status"
+	redlock run -t 2s --status-fd 9 "$KEY" sleep 2.5
+	exec 9>&-
+	expect 0
+	[[ $(<"$TMP/status") =~ \"outcome\":\ ?\"done\".*\"renewals\":\ ?([0-9]+) ]]
+	((BASH_REMATCH[1] >= 2))
+}
+
+@test "a fence that a server has counted on to is not the holder's at a renewal" {
+	servers_start 1
+	exec 9>"$TMP/status"
+	spawn run "$REDLOCK" run -t 2s --status-fd 9 "$KEY" \
+		bash -c 'echo "$REDLOCK_FENCE" >"$0"; until [[ -e $1 ]]; do sleep 0.02; done' "$TMP/fence" "$TMP/end"
+	exec 9>&-
+	wait_until '[[ -s $TMP/fence ]]'
+	rcli 0 HINCRBY "{$KEY}:redlock" fence 50
+	renewals 2
+	touch "$TMP/end"
+	finish run
+	expect 0
+	[[ $(<"$TMP/status") == *"\"fence\":$(<"$TMP/fence")}" ]]
+}
+
+@test "a run keeps its lease, whatever is extended beside it" {
+	local kind other
+	servers_start 3
+	for kind in -x -r -s '-P 1'; do
+		other=-x
+		[[ $kind != -r ]] || other=-r
+		# shellcheck disable=SC2086 # words
+		redlock run --quarantine 0 -t 20s $kind "$KEY" bash -c '
+			"$REDLOCK" extend "$REDLOCK_KEY" && "$REDLOCK" extend --server-timeout 9s -t 300ms "$REDLOCK_KEY" || exit
+			sleep 0.6 # past the end of the shorter one
+			unset REDLOCK_HELD
+			"$REDLOCK" run --quarantine 0 -n $1 "$REDLOCK_KEY" true
+			[[ $? == 75 ]] && "$REDLOCK" status -q "$REDLOCK_KEY" "$REDLOCK_TOKEN"' - "$other"
+		expect 0 '' "redlock: $KEY: held by .*"
+	done
+}
+
+@test "an extend beside a run that names a longer ttl outlives it, but not its release" {
+	servers_start 1
+	start -t 2s
+	redlock extend -t 10m "$KEY" "$token"
+	expect 0
+	rcli 0 CLIENT KILL TYPE normal SKIPME yes # and renewed on a fresh one
+	wait_until '[[ $(rcli 0 INFO commandstats) =~ cmdstat_eval:calls=([0-9]+) && ${BASH_REMATCH[1]} -ge 4 ]]'
+	(($(rcli 0 PTTL "$KEY") > 500000))
+	survives
+}
+
+@test "a run survives that its connections are killed" {
+	local i
+	servers_start 3
+	start -t 3s
+	for i in 0 1 2; do rcli "$i" CLIENT KILL TYPE normal SKIPME yes; done
+	renewals 1
+	for i in 0 1 2; do rcli "$i" CLIENT KILL TYPE normal SKIPME yes; done
+	renewals 1
+	survives
+}
+
+@test "a run survives that its only server is stopped for less than the lease" {
+	servers_start 1
+	start -t 6s --server-timeout 500ms -k 200ms
+	server_stop 0
+	sleep 2.5 # one renewal is due in that time
+	server_continue 0
+	renewals 1
+	survives
+}
+
+@test "a run survives SCRIPT FLUSH" {
+	servers_start 1
+	start -t 2s
+	rcli 0 SCRIPT FLUSH
+	renewals 1
+	survives
+}
+
+@test "a run survives that two of five servers restart empty, and gives them the lock again" {
+	local fence
+	servers_start 5
+	start -t 3s
+	fence=$(fence_at 0)
+	server_restart 3 4
+	wait_until 'key_held_by $token 3 4'
+	(($(fence_at 3) >= fence && $(fence_at 4) >= fence))
+	(($(rcli 3 PTTL "$KEY") > 0))
+	survives
+	wait_until 'key_free 3 4'
+}
+
+@test "a run survives that all five servers restart empty one after another" {
+	local i fence
+	servers_start 5
+	start -t 3s
+	fence=$(fence_at 0)
+	for i in 0 1 2 3 4; do
+		server_restart "$i"
+		wait_until "key_held_by $token $i"
+		(($(fence_at "$i") >= fence))
+	done
+	survives
+}
+
+@test "a server that answers last is given the lock again, too" {
+	servers_start 3
+	proxies_start
+	start -S "$(proxy_urls)" -t 3s
+	proxy 2 'delay 50'
+	rcli 2 DEL "$KEY"
+	wait_until 'key_held_by $token 2'
+	survives
+}
+
+@test "a run survives a server that is down for good" {
+	servers_start 3
+	start -t 2s
+	server_kill 2
+	renewals 3
+	survives
+}
+
+@test "a key that was deleted means the lock is lost: the command is stopped, 76" {
+	servers_start 1
+	start -t 2s
+	rcli 0 DEL "$KEY"
+	lost
+	key_free 0
+}
+
+@test "a key that was deleted on a majority means the lock is lost" {
+	local i
+	servers_start 5
+	start -t 6s
+	# no renewal comes in between, which would put back the first of them
+	stop_process "$(pid run)"
+	for i in 0 2 4; do rcli "$i" DEL "$KEY"; done
+	kill -CONT "$(pid run)"
+	lost
+	wait_until 'key_free 0 1 2 3 4'
+}
+
+@test "a key that was taken over means the lock is lost, and the other's value is untouched" {
+	servers_start 1
+	start -t 2s
+	rcli 0 SET "$KEY" another-program PX 300000
+	lost
+	key_held_by another-program 0
+	(($(rcli 0 PTTL "$KEY") > 100000))
+}
+
+@test "a key that was taken over on a majority by a value without expiry is lost and untouched" {
+	local i
+	servers_start 5
+	start -t 2s
+	for i in 0 1 2; do rcli "$i" SET "$KEY" another-program; done
+	lost
+	key_held_by another-program 0 1 2
+	[[ $(rcli 1 PTTL "$KEY") == -1 ]]
+}
+
+@test "a key that was taken over on a minority is not lost, and the other's value is untouched" {
+	servers_start 3
+	start -t 2s
+	rcli 2 SET "$KEY" another-program
+	renewals 2
+	survives
+	key_held_by another-program 2
+}
+
+@test "a majority that is down for the whole lease means the lock is lost before it ends" {
+	local end
+	servers_start 3
+	start -t 2s
+	server_kill 1 2
+	end=$(($(now_ms) + 2000))
+	lost
+	(($(last_beat "$TMP/stamps") < end))
+	wait_until 'key_free 0'
+}
+
+@test "a lost lock stops a command that ignores SIGTERM" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -t -c 1 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 2'
+	rcli 0 DEL "$KEY"
+	lost
+}
+
+@test "a lost lock is told with SIGTERM first, and the command may tidy up" {
+	servers_start 1
+	spawn run "$REDLOCK" run -t 4s -k 1s "$KEY" \
+		bash -c 'trap "echo tidied; exit 0" TERM; exec 2>&-; echo up
+			while ((SECONDS < 60)); do sleep 0.01; done'
+	wait_until '[[ -s $TMP/run.out ]]'
+	rcli 0 DEL "$KEY"
+	finish run
+	expect 76 $'up\ntidied' "redlock: $KEY: lock lost: .*"
+}
+
+@test "--on-lost warn says it, and the exit status is the command's" {
+	servers_start 1
+	start -t 2s --on-lost warn
+	rcli 0 SET "$KEY" another-program
+	wait_until '[[ -s $TMP/run.err ]]'
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 3 '' "redlock: $KEY: lock lost: .*"
+	key_held_by another-program 0
+}
+
+@test "--on-lost USR1 sends that signal once, and exits 76" {
+	servers_start 1
+	spawn run "$REDLOCK" run -t 2s --on-lost USR1 "$KEY" \
+		bash -c 'trap "echo told" USR1; exec 2>&-; echo up
+			until [[ -e $0 || SECONDS -gt 60 ]]; do sleep 0.01; done; exit 3' \
+		"$TMP/end"
+	wait_until '[[ -s $TMP/run.out ]]'
+	rcli 0 SET "$KEY" another-program
+	wait_until 'grep -q told $TMP/run.out'
+	sleep 2.2 # past the end of the lease, when a second one might come
+	touch "$TMP/end"
+	finish run
+	expect 76 $'up\ntold' "redlock: $KEY: lock lost: .*: COMMAND is sent the signal of --on-lost"
+	key_held_by another-program 0
+}
+
+# threadless COMMAND...: $threadless runs it where no thread can be started (test/lab/inject/inject.c).
+threadless() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	: >"$TMP/report"
+	threadless=(env LD_PRELOAD="$TOOLS/inject.so" INJECT=0:pthread_create:0:11 INJECT_REPORT="$TMP/report" "$@")
+}
+
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "without a thread to be had the lock is renewed all the same, and its loss is seen" {
+	local threadless
+	servers_start 3
+	mkdir "$TMP/stamps"
+	threadless "$REDLOCK" run --quarantine 0 -t 3s --status-fd 1 "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	spawn run "${threadless[@]}"
+	wait_until 'stamped $TMP/stamps'
+	renewals 4
+	server_stop 0
+	renewals 2 1
+	server_continue 0
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 && ! $stderr ]]
+	(($(jq .renewals <<<"$output") >= 5))
+	wait_until 'key_free 0'
+	rm -r "$TMP/stamps" "$TMP/end"
+	mkdir "$TMP/stamps"
+	threadless "$REDLOCK" run --quarantine 0 -t 3s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	spawn run "${threadless[@]}"
+	wait_until 'stamped $TMP/stamps'
+	renewals 2
+	rcli 0 DEL "$KEY"
+	rcli 1 DEL "$KEY"
+	lost
+}
+
+# native: the sanitizers' and valgrind's own needs are beyond any limit
+# bats test_tags=native
+@test "a command that fills the limit of processes keeps its lock" {
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	[[ $(id -u) == 0 ]] || skip "another user to be needs root"
+	local as=(setpriv --reuid 61234 --regid 61234 --clear-groups)
+	"${as[@]}" test -x "$REDLOCK" || skip "other users may not run $REDLOCK"
+	servers_start_tcp 1
+	spawn run "${as[@]}" bash -c 'ulimit -u 8 && exec "$@"' - \
+		"$REDLOCK" run -t 3s -v --status-fd 1 "$KEY" perl -e '
+			while (defined(my $pid = fork)) { $pid or sleep(8), exit }
+			$| = 1; print "full\n"; sleep 6; exit 3'
+	wait_until '[[ $(<"$TMP/run.out") == *full* ]]'
+	finish run
+	[[ $status == 3 && $stderr == *"no thread to renew the lock"* && $stderr != *lost* ]]
+	(($(grep outcome <<<"$output" | jq .renewals) >= 3))
+}
+
+# native: as above
+# bats test_tags=native
+@test "a limit of memory leaves room for the thread that renews" {
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	servers_start 1
+	spawn run bash -c 'ulimit -s 4000000 && ulimit -v 1000000 && exec "$@"' - \
+		"$REDLOCK" run -v -t 2s "$KEY" sh -c "until [ -e $TMP/end ]; do sleep 0.05; done; exit 3"
+	wait_until '[[ $(<"$TMP/run.err") == *renewed* ]]'
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 && $stderr != *thread* ]]
+}

@@ -1,0 +1,469 @@
+#!/usr/bin/env bats
+# With a terminal redlock is no more in the way than flock(1): COMMAND has the terminal when redlock has it, and
+# stops, goes on and ends with it.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2153,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+
+setup_file() {
+	servers_start 1
+}
+
+# ---------------------------------------------------------------- stop, fg, bg
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "a full-screen program gives the prompt back at ^Z, and when it stops by itself; fg gives it the terminal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY $SCREEN
+		see UP
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see UP
+		key z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see AGAIN
+		key s
+		see Stopped(.|\n)*ready> $
+		type fg
+		see AGAIN
+		key x
+		see key-x
+		key q
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "started in the background and brought to the foreground, it gets the terminal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'touch $TMP/on; exec $SCREEN' &
+		see ready> $
+		run [[ -e $TMP/on ]]
+		run [[ \$(ps -o stat= -p \$(pgrep -fx "$SCREEN.*")) == T* ]]
+		type fg
+		see UP
+		key x
+		see key-x
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type bg
+		see ready> $
+		type fg
+		see key-x
+		key q
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "^Z stops the job of a COMMAND whose child, made by vfork(2), stops before exec; fg continues it" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY $TOOLS/vforks $TMP/go
+		see UP
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run touch $TMP/go
+		type fg
+		see vforks(.|\n)*ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 3 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "less, by itself and at the end of a pipeline, stops and goes on" {
+	# which heeds ^Z once it waits for a key
+	local waits="run [[ \$(ps -o stat= -p \$(pgrep -x less -s \$(<$TMP/shell))) == S* ]]"
+	seq 1000 >"$TMP/numbers"
+	at_terminal <<-STEPS
+		see ready> $
+		type echo \$\$ >$TMP/shell
+		see ready> $
+		type $REDLOCK run $KEY less $TMP/numbers
+		see 23\r\n(.|\n)*numbers
+		$waits
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see 23\r\n
+		key G
+		see 1000
+		key q
+		see ready> $
+		type $REDLOCK run $KEY seq 100000 | less
+		see 23\r\n:
+		$waits
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see 23\r\n
+		key G
+		see 100000
+		key q
+		see ready> $
+		type exit \${PIPESTATUS[0]}
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "an interactive shell has its own jobs, ^C and ^Z, and can be suspended" {
+	at_terminal <<-STEPS
+		see ready> $
+		type PS1='inner> ' $REDLOCK run $KEY bash --norc --noprofile --noediting -i
+		see inner> $
+		type sh -c 'echo u''p; exec sleep 300'
+		see up
+		key ^C
+		see inner> $
+		type sh -c 'echo u''p; exec cat'
+		see up
+		key ^Z
+		see Stopped(.|\n)*inner> $
+		type fg
+		see cat
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see inner> $
+		type suspend
+		see Stopped(.|\n)*ready> $
+		type fg
+		see bash
+		type exit 5
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 5 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "a password is asked for at the terminal, also after ^Z and fg" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY python3 -Ic 'import getpass; print(getpass.getpass("Word: ")[::-1])'
+		see Word: $
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see python3
+		run [[ \$(ps -o stat= -p \$(pgrep -fx "python3 -Ic import getpass.*")) == S*+ ]]
+		type secret
+		see terces
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a COMMAND that stops and tells nobody stops redlock; in the background both go on" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'kill -STOP \$\$; touch $TMP/on; exit 4'
+		see Stopped(.|\n)*ready> $
+		type bg
+		see ready> $
+		run [[ -e $TMP/on ]]
+		type wait %1
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 4 ]]
+	key_free 0
+}
+
+@test "one that has stopped in the background gets the terminal at the first fg" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; kill -STOP \$\$; exec cat' & echo \$! >$TMP/own
+		run [[ \$(ps -o stat= -p \$(<$TMP/pid)) == T* && \$(ps -o stat= -p \$(<$TMP/own)) == T* ]]
+		type fg
+		see cat'\r\n
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a COMMAND that somebody else stops, for longer than its ttl, and continues has kept its lock and its terminal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run -v --quarantine 0 -t 2s $KEY sh -c 'echo \$\$ >$TMP/pid; echo u''p; exec cat'
+		see up
+		run kill -STOP \$(<$TMP/pid)
+		see (renewed(.|\n)*){5}
+		run kill -CONT \$(<$TMP/pid)
+		type word
+		see word\r\n(.|\n)*word\r\n
+		key ^D
+		see released(.|\n)*ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a COMMAND that is slowed down by stops, as cpulimit(1) does, stays in the foreground" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; echo u''p; exec cat'
+		see up
+		run for i in {1..30}; do kill -STOP \$(<$TMP/pid); sleep 0.02; kill -CONT \$(<$TMP/pid); sleep 0.01; done
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "^Z stops the job of a COMMAND that somebody else has stopped; fg continues both" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; echo u''p; exec cat'
+		see up
+		run kill -STOP \$(<$TMP/pid)
+		run [[ \$(ps -o stat= -p \$(<$TMP/pid)) == T* ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see cat'\r\n
+		type word
+		see word\r\nword\r\n
+		key ^D
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "after ^Z, redlock goes on if only COMMAND is continued, which gets one SIGCONT; and it ends if COMMAND is killed" {
+	local own="run [[ \$(ps -o stat= -p \$(pgrep -fx '$REDLOCK run $KEY perl.*')) == "
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY perl $HEAR $TMP/heard $TMP/stop CONT
+		run [[ \$(grep -c ready $TMP/heard) == 1 ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run pkill -CONT -fx 'perl $HEAR $TMP/heard .*'
+		${own}S* ]]
+		run [[ \$(grep -c CONT $TMP/heard) == 1 ]]
+		type fg
+		see perl
+		# bash names the job before it gives it the terminal
+		${own}S*+ ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run pkill -KILL -fx 'perl $HEAR $TMP/heard .*'
+		run [[ -z \$(pgrep -fx '$REDLOCK run $KEY perl.*') ]]
+		type wait %1
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 137 ]]
+	key_free 0
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "^Z after a loss stops redlock with a COMMAND that was only sent a signal" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run --on-lost USR1 -t 2s --server-timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
+		see up
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
+		see lost\r\n
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see perl
+		key ^C
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 76 ]]
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "^Z stops the lease, too: COMMAND is dead when it ends, and fg says that it was lost" {
+	mkdir "$TMP/stamps"
+	cat >"$TMP/steps" <<-STEPS
+		see ready> $
+		type $REDLOCK run -t 2s $KEY $STAMP -t -c 1 $TMP/stamps
+		run [[ \$($STAMP -l $TMP/stamps | wc -l) == 2 ]]
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run [[ -e $TMP/next ]]
+		type fg
+		see lock lost
+		see ready> $
+		type exit \$?
+	STEPS
+	session() { at_terminal <"$TMP/steps"; exit "$status"; }
+	spawn session session
+	wait_until 'stamped $TMP/stamps 2'
+	redlock run --quarantine 0 -t 2s -w 20s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
+	expect 0
+	assert_exclusive "$TMP/stamps" 2
+	touch "$TMP/next"
+	finish session
+	[[ $status == 76 ]]
+}
+
+@test "a COMMAND that is stopped in order to be killed is no stopped job" {
+	mkdir "$TMP/stamps"
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run --max-hold 1s -k 300ms -t 6s $KEY $STAMP -t -c 1 $TMP/stamps
+		see stopped after --max-hold 1s\r\n
+		see ^ready> $
+		type echo \$?
+		see 124\r\n
+		see ready> $
+		type $REDLOCK run -t 2s -k 300ms --server-timeout 200ms $KEY-lost $STAMP -t -c 1 $TMP/stamps
+		run [[ \$($STAMP -l $TMP/stamps | wc -l) == 4 ]]
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY-lost
+		see lock lost: .*\r\n
+		see ^ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 76 ]]
+}
+
+# ---------------------------------------------------------------- signals
+
+@test "a signal to the whole job reaches COMMAND once, and so does one to redlock alone" {
+	local signal round=0
+	cat >"$TMP/steps" <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY perl $HEAR $TMP/heard $TMP/stop INT,TERM,HUP,USR1,USR2 2 & echo \$! >$TMP/pid
+		run [[ \$(grep -c ready $TMP/heard) == 2 ]]
+	STEPS
+	# redlock is stopped, so that what it might add is a signal of its own; what is handed on keeps its order
+	for signal in INT TERM HUP USR1; do
+		((++round))
+		cat >>"$TMP/steps" <<-STEPS
+			run kill -STOP \$(<$TMP/pid)
+			type kill -$signal %1
+			run [[ \$(grep -c ^$signal $TMP/heard) == 2 ]]
+			run kill -CONT \$(<$TMP/pid)
+			type kill -USR2 \$(<$TMP/pid)
+			run [[ \$(grep -c ^USR2 $TMP/heard) == $round ]]
+			run [[ \$(grep -c ^$signal $TMP/heard) == 2 ]]
+		STEPS
+	done
+	printf '%s\n' "run touch $TMP/stop" 'type wait %1' 'see ready> $' 'type exit $?' >>"$TMP/steps"
+	at_terminal <"$TMP/steps"
+	[[ $status == 0 ]]
+	key_free 0
+}
+
+@test "a signal of timeout(1), which sends it to redlock and to the whole job, reaches COMMAND once" {
+	local round
+	echo 'see ready> $' >"$TMP/steps"
+	for round in {1..10}; do
+		# what is handed on keeps its order
+		cat >>"$TMP/steps" <<-STEPS
+			type timeout 100 $REDLOCK run $KEY perl $HEAR $TMP/heard-$round $TMP/stop-$round TERM,USR2 & echo \$! >$TMP/pid
+			run [[ \$(grep -c ready $TMP/heard-$round) == 1 ]]
+			run kill -TERM \$(<$TMP/pid)
+			run [[ \$(grep -c TERM $TMP/heard-$round) -ge 1 ]]
+			run kill -USR2 \$(pgrep -P \$(<$TMP/pid))
+			run [[ \$(grep -c USR2 $TMP/heard-$round) == 1 ]]
+			run touch $TMP/stop-$round
+			type wait
+			see ready> $
+		STEPS
+	done
+	echo 'type exit' >>"$TMP/steps"
+	at_terminal <"$TMP/steps"
+	[[ $(cat "$TMP"/heard-* | grep -c TERM) == 10 ]]
+	key_free 0
+}
+
+@test "a COMMAND that sends redlock signals all the time keeps its lock" {
+	at_terminal "$REDLOCK" run --quarantine 0 -t 2s "$KEY" perl -e '$SIG{USR1} = "IGNORE"; my $end = time + 4;
+		kill USR1 => getppid while time < $end; exit 6' </dev/null
+	[[ $status == 6 ]]
+	key_free 0
+}
+
+# native: under valgrind, what ^C ends just before exec counts as not started
+# bats test_tags=native
+@test "^C at any moment of a start ends redlock by SIGINT, and no COMMAND runs on" {
+	# exec, as a shell that is just about to wait for a child may miss a ^C by itself
+	touch "$TMP/command"
+	run timeout -k 1 100 python3 -I "$ROOT/test/lib/tools/interrupt.py" 100 \
+		"$REDLOCK" run "$KEY" sh -c 'echo up; exec tail -f "$0"' "$TMP/command"
+	[[ $status == 0 && $output == 'signal 2: 100' ]]
+	run ! pgrep -f "$TMP/command"
+	key_free 0
+}
+
+@test "^Z at any moment of a start stops redlock, and after that it goes on" {
+	run timeout -k 1 100 python3 -I "$ROOT/test/lib/tools/suspend.py" 200 $((10 * SLOW)) \
+		"$REDLOCK" run -q --quarantine 0 "$KEY" sleep 300
+	[[ $status == 0 && $output == 'well: 200' ]]
+	key_free 0
+}
+
+@test "a terminal that hangs up ends COMMAND and frees KEY, with redlock as the session's leader and below a shell" {
+	at_terminal "$REDLOCK" run "$KEY" sh -c "echo up; exec sleep 300" <<-STEPS
+		see up
+		hangup
+	STEPS
+	[[ $status == 129 ]]
+	key_free 0
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo u''p; exec sleep 300'
+		see up
+		hangup
+	STEPS
+	wait_until 'key_free 0'
+}
+
+@test "nothing of redlock's stays in a job whose redlock was killed" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run -k 100ms $KEY sh -c 'touch $TMP/on; exec sleep 300' & echo \$! >$TMP/pid
+		run [[ -e $TMP/on && \$(pgrep -g \$(<$TMP/pid) | wc -l) == 3 ]]
+		run kill -KILL \$(<$TMP/pid)
+		run [[ -z \$(pgrep -g \$(<$TMP/pid)) ]]
+		type exit
+	STEPS
+	[[ $status == 0 ]]
+}

@@ -1,0 +1,155 @@
+# What is built to try redlock, and the laboratory: what takes long, or measures.
+
+TOOL_SOURCES := $(wildcard test/lib/tools/*.c) \
+	$(foreach room,bench inject soak stress valgrind,$(wildcard test/lab/$(room)/*.c))
+PRELOADED = clock inject shim tap valid
+TOOLS = $(patsubst %,$(BUILD)/test/%,$(PRELOADED:=.so) \
+	$(filter-out $(PRELOADED),$(notdir $(TOOL_SOURCES:.c=))))
+UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
+# No sanitizer in them: they are not what is tested. Those that are measured, or
+# started twenty thousand times, have nothing to load.
+TOOL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -pthread -Isrc -MMD -MP
+STATIC = ask distance floor race
+vpath %.c $(sort $(dir $(TOOL_SOURCES)))
+
+## tests       all that the tests need, besides redlock
+tests: all $(TOOLS) $(UNITS)
+
+$(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS)
+	$(call say,CC)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< \
+		$(filter-out $(BUILD)/redlock.o,$(OBJECTS)) $(LIBRARIES)
+
+$(STATIC:%=$(BUILD)/test/%): TOOL_CFLAGS += -static
+$(BUILD)/test/%: %.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TOOL_CFLAGS) -o $@ $<
+
+$(BUILD)/test/%.so: %.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TOOL_CFLAGS) -fPIC -shared -o $@ $<
+
+## mutants     redlock without one of its safety mechanisms, for the test that has to notice
+# test/lab/mutants/NAME.patch is applied to a copy of src/, and built beside it.
+MUTANTS = $(patsubst test/lab/mutants/%.patch,%,$(wildcard test/lab/mutants/*.patch))
+mutants: $(MUTANTS:%=$(BUILD)/mutant/%/build/redlock)
+
+$(BUILD)/mutant/%/build/redlock: test/lab/mutants/%.patch $(BUILD)/redlock
+	$(call say,MUTANT)
+	$(Q)rm -rf $(BUILD)/mutant/$* && mkdir -p $(@D) $(BUILD)/mutant/$*/test/lab
+	$(Q)cp -a Makefile scripts src $(BUILD)/mutant/$*
+	$(Q)cp -a test/lab/rules.mk $(BUILD)/mutant/$*/test/lab
+	$(Q)tar -C $(BUILD) -cf - scripts.h flags probed.mk built.h \
+		$(SOURCES:.c=.o) $(SOURCES:.c=.d) | tar -C $(@D) -xf -
+	$(Q)sed -i 's,$(BUILD)/,build/,g' $(@D)/*.d $(@D)/*/*.d
+	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
+	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build build/redlock
+
+## valgrind    the tests with all memory watched, or TESTS='FILE ...'
+# On a machine that has nothing else to do: a start costs as much as 200 do
+# otherwise. 24 tests are left out, which say why.
+valgrind: tests
+	$(Q)BUILD=$(abspath $(BUILD)) test/lab/valgrind/run \
+		$(or $(TESTS),$(filter-out test/lab/%,$(wildcard test/*/*.bats)))
+
+## bench       what it costs: all of it, or BENCH='TOPIC ...'; BENCH=--help
+bench: tests
+	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/bench/bench $(BENCH)
+
+## stress      what must never happen, by many processes; STRESS=--help
+STRESS = all
+export COUNT DURATION SEED CLIENTS
+stress: tests
+	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/stress/stress $(STRESS)
+
+## mixed       the same, half of the processes being of an earlier version: OLD=COMMIT
+OLD = $(shell git rev-parse --short HEAD~)
+mixed: tests
+	$(Q)mkdir -p $(BUILD)/old/$(OLD)
+	$(Q)git archive $(OLD) | tar -C $(BUILD)/old/$(OLD) -xf -
+	$(Q)$(MAKE) -s -C $(BUILD)/old/$(OLD) BUILD=build build/redlock
+	$(Q)OLD=$(abspath $(BUILD)/old/$(OLD)/build/redlock) \
+		REDLOCK=$(abspath $(BUILD)/redlock) test/lab/stress/stress mixed
+
+## soak        the same while everything around it breaks; test/lab/soak/soak --help
+soak: tests
+	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/soak/soak
+
+## inject      each call of the system fails once, by each of its errors
+inject: tests
+	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/inject/drive --all $(INJECT)
+
+## coverage    which lines the tests run; test/lab/coverage/report has what they must
+# Counters that cannot be written, or take memory, make some tests fail, which
+# `make check` is there to judge. COVERAGE_KEEP=1 adds to what was run before.
+COVERAGE = build/coverage
+COVERAGE_TESTS = $(filter-out test/lab/%,$(wildcard test/*/*.bats)) test/lab/inject.bats
+COVERAGE_FLAGS = BUILD=$(COVERAGE) HARDENING= \
+	CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
+	LDFLAGS='--coverage -Wl,--wrap=_exit,--wrap=raise $(CURDIR)/$(COVERAGE)/dump.o'
+
+coverage:
+	$(Q)mkdir -p $(COVERAGE)
+	$(Q)$(if $(COVERAGE_KEEP),,find $(COVERAGE) -name '*.gcda' -delete)
+	$(Q)$(CC) -O2 -Wall -c -o $(COVERAGE)/dump.o test/lab/coverage/dump.c
+	$(Q)$(MAKE) $(COVERAGE_FLAGS) tests
+	$(Q)-GCOV_ERROR_FILE=/dev/null $(MAKE) $(COVERAGE_FLAGS) check \
+		TESTS='$(or $(TESTS),$(COVERAGE_TESTS))'
+	$(Q)test/lab/coverage/report $(COVERAGE)
+
+## fuzz        libFuzzer looks for inputs that break the parsers, SECONDS for each target
+# As many at a time as there are processors. test/lab/fuzz/world.h is what they run in.
+SECONDS = 30
+FUZZERS = text replies config
+FUZZ_FLAGS = $(filter-out -fcf-protection -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) \
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-Dclock_gettime=world_gettime
+FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,cmd/json.c cmd/several.c cmd/session.c \
+	$(filter-out redlock.c cmd/%.c net/stream.c base/deadline.c base/threads.c \
+	server/last_place.c run/watchdogs.c,$(SOURCES)))
+
+fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
+
+fuzz: fuzzers
+	$(Q)$(MAKE) --no-print-directory -Oline -j$(shell nproc) $(FUZZERS:%=fuzz-%)
+
+fuzz-%: $(BUILD)/fuzz/%
+	$(Q)mkdir -p $<.corpus
+	$(Q)$< -max_total_time=$(SECONDS) -timeout=5 -rss_limit_mb=512 \
+		-verbosity=0 -print_final_stats=1 -artifact_prefix=$<. \
+		$(addprefix -dict=,$(wildcard test/lab/fuzz/$*.dict)) \
+		$<.corpus test/lab/fuzz/corpus/$*
+
+$(BUILD)/fuzz/%: test/lab/fuzz/%.c test/lab/fuzz/world.c test/lab/fuzz/world.h $(FUZZ_OBJECTS)
+	$(call say,FUZZ)
+	$(Q)clang $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< test/lab/fuzz/world.c \
+		$(FUZZ_OBJECTS) $(LIBRARIES)
+
+$(BUILD)/fuzz/%.o: src/%.c | $(BUILD)/scripts.h
+	$(call say,FUZZ)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
+
+## model       the protocol, searched by spin; DEPTH=full for long; test/lab/model/README
+DEPTH = short
+model:
+	$(Q)DEPTH=$(DEPTH) MODELS=$(CURDIR)/$(BUILD)/model test/lab/model/check
+
+## debian      README's two commands in a fresh RELEASE=trixie of Debian; SERVER=valkey, ARCH=arm64
+# test/lab/debian/run says more. RELEASE may also be bookworm or sid.
+RELEASE = trixie
+SERVER = redis
+debian:
+	$(Q)ARCH=$(ARCH) test/lab/debian/run "$(RELEASE)" "$(SERVER)"
+
+## package     the .debs of RELEASE in fresh systems: built twice, installed, used, removed
+package:
+	$(Q)test/lab/package/run $(RELEASE)
+
+.PHONY: tests mutants valgrind bench stress mixed soak inject coverage fuzzers fuzz model debian \
+	package
+.SECONDARY: $(FUZZ_OBJECTS)
+-include $(addsuffix .d,$(basename $(TOOLS)) $(UNITS)) $(FUZZ_OBJECTS:.o=.d)

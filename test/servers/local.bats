@@ -1,0 +1,377 @@
+#!/usr/bin/env bats
+# local: is this user's own redis-server: started once, trusted only where it may be, never a stand-in.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	unset REDLOCK_SERVERS REDISCLI_AUTH
+	set_new
+	export XDG_RUNTIME_DIR=$SET
+	HOME_DIR=$SET/redlock
+	SOCKET=$HOME_DIR/redis.sock
+}
+
+teardown() {
+	local pid
+	for pid in $(servers_in "$SET") ${OTHER_HOME:+$(servers_in "$OTHER_HOME")}; do kill -KILL "$pid"; done
+	[[ ! ${OTHER_HOME-} ]] || rm -rf "$OTHER_HOME"
+	[[ ${BATS_TEST_COMPLETED:-} ]] || show_spawned
+	stop_everything "$BATS_TEST_TMPDIR"
+}
+
+# servers_in DIRECTORY: the process ids of the servers that live below it.
+servers_in() {
+	local pid
+	for pid in $(pgrep -x "(redis|valkey)-server"); do
+		[[ $(readlink "/proc/$pid/cwd")/ != "$1"/* ]] || echo "$pid"
+	done
+}
+
+lcli() {
+	timeout 10 redis-cli -s "$SOCKET" "$@" </dev/null
+}
+
+# all_at_the_gate: what was spawned are shells that sleep, as they do in opening it.
+all_at_the_gate() {
+	local i
+	for i in "${spawned[@]}"; do
+		[[ $(<"/proc/$i/comm") == sh && $(state "$i") == S ]] || return
+	done
+}
+
+@test "twenty processes that use it first at once start exactly one server" {
+	local i
+	# all of them wait for somebody who writes into the gate, and are let go together
+	mkfifo "$TMP/gate"
+	for i in {1..20}; do
+		spawn "$i" sh -c ': <"$0"; exec "$@"' "$TMP/gate" "$REDLOCK" acquire -S local: "$KEY-$i"
+	done
+	wait_until all_at_the_gate
+	exec 8>"$TMP/gate"
+	for i in {1..20}; do
+		finish "$i"
+		[[ $status == 0 && $stderr == '' ]]
+		echo "$output" >"$TMP/token.$i"
+	done
+	exec 8>&-
+	[[ $(servers_in "$SET" | wc -l) == 1 ]]
+	# and all have met there
+	for i in {1..20}; do
+		[[ $(lcli GET "$KEY-$i") == "$(<"$TMP/token.$i")" ]]
+	done
+}
+
+@test "it holds a lock like any server: the second comer is told who has it" {
+	spawn holder "$REDLOCK" run -S local: --label first "$KEY" sleep 300
+	wait_until '[[ $(child_named "$(pid holder)" sleep) ]]'
+	redlock run -n -S local: "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .* pid $(pid holder) 'first' for .*"
+	kill -TERM "$(pid holder)"
+	finish holder
+	redlock run -n -S local: "$KEY" true
+	expect 0
+	REDLOCK_SERVERS=local: redlock run -n -v "$KEY" true
+	[[ $status == 0 && $stderr == *local:*granted* ]]
+}
+
+@test "its server listens on no port, keeps nothing, and is its user's alone" {
+	umask 000
+	redlock run -S local: "$KEY" true
+	expect 0
+	[[ $(lcli CONFIG GET port) == $'port\n0' ]]
+	[[ $(lcli CONFIG GET save) == $'save\n' || $(lcli CONFIG GET save) == save ]]
+	[[ $(lcli CONFIG GET appendonly) == $'appendonly\nno' ]]
+	[[ $(stat -c %a "$HOME_DIR") == 700 ]]
+	[[ $(stat -c %a "$SOCKET") == @(700|600) ]]
+	[[ $(ss -tlnpH 2>/dev/null) != *"pid=$(servers_in "$SET"),"* ]]
+}
+
+@test "its server is in a session of its own, with nothing of the caller's open" {
+	redlock run -S local: "$KEY" true 9>"$TMP/nine" 200>"$TMP/twohundred"
+	expect 0
+	local server
+	server=$(servers_in "$SET")
+	[[ $(ps -o sid=,tty= -p "$server" | tr -s ' ') =~ ^\ *$server\ \?$ ]]
+	[[ $(ps -o ppid= -p "$server" | tr -d ' ') != "$$" ]]
+	readlink "/proc/$server/fd"/* >"$TMP/fds"
+	cat "$TMP/fds"
+	run -1 grep -E "nine|twohundred|^pipe:|$BATS_RUN_TMPDIR" <(grep -v 'pipe:' "$TMP/fds")
+	# three of them are /dev/null; Redis's own pipes and sockets aside, nothing else
+	[[ $(readlink "/proc/$server/fd/0" "/proc/$server/fd/1" "/proc/$server/fd/2" | sort -u) == /dev/null ]]
+}
+
+@test "a substitution that started it returns at once, with the token" {
+	local token
+	token=$(timeout -k 1 20 "$REDLOCK" acquire -S local: "$KEY")
+	[[ $token =~ ^[0-9a-f]{32}$ && $(lcli GET "$KEY") == "$token" ]]
+	is_alive "$(servers_in "$SET")"
+}
+
+@test "it starts with signals as it should have them, whatever the caller has blocked or ignored" {
+	run --separate-stderr timeout -k 1 20 env --block-signal --ignore-signal=TERM,CHLD "$REDLOCK" run -S local: "$KEY" true
+	expect 0
+	local server
+	server=$(servers_in "$SET")
+	[[ $(grep SigBlk "/proc/$server/status") == *$'\t0000000000000000' ]]
+	kill -TERM "$server"
+	wait_until "! is_alive $server || is_over $server"
+}
+
+@test "it outlives the terminal and the session of who started it" {
+	in_terminal session "$REDLOCK acquire -S local: $KEY >$TMP/token; echo done >$TMP/done; sleep 300"
+	wait_until '[[ -e $TMP/done ]]'
+	[[ -s $TMP/token ]]
+	local server
+	server=$(servers_in "$SET")
+	# the terminal hangs up
+	kill -KILL "$(pid session)"
+	wait_until "! is_running session"
+	wait_until "[[ ! \$(pgrep -f 'sleep 300; *echo $TMP') ]]"
+	is_alive "$server"
+	redlock release -S local: "$KEY" "$(<"$TMP/token")"
+	expect 0
+}
+
+@test "a server that was killed is started again, by the next who comes" {
+	redlock acquire -S local: "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	local server
+	server=$(servers_in "$SET")
+	kill -KILL "$server"
+	wait_until "is_over $server"
+	[[ -S $SOCKET ]]
+	redlock run -n -S local: "$KEY" echo again
+	expect 0 again
+	[[ $(servers_in "$SET" | wc -w) == 1 && $(servers_in "$SET") != "$server" ]]
+}
+
+@test "a stopped server is not replaced by a second one" {
+	redlock run -S local: "$KEY" true
+	local server
+	server=$(servers_in "$SET")
+	stop_process "$server"
+	redlock run -S local: --server-timeout 200ms "$KEY" true
+	expect 69 '' "redlock: $KEY: local:: .*"
+	kill -CONT "$server"
+	[[ $(servers_in "$SET") == "$server" ]]
+	redlock run -S local: "$KEY" true
+	expect 0
+}
+
+# refused_home: local: does not go where XDG_RUNTIME_DIR/redlock is, says so, and leaves it as it is.
+refused_home() {
+	redlock run -S local: "$KEY" touch "$TMP/ran"
+	expect 78 '' "redlock: .*local:.*$HOME_DIR.*"
+	[[ ! -e $TMP/ran && ! -e $SOCKET ]]
+	[[ ! $(servers_in "$SET") ]]
+}
+
+@test "a directory that others can enter is refused" {
+	local mode
+	mkdir "$HOME_DIR"
+	for mode in 755 750 701 720 777 1777; do
+		chmod "$mode" "$HOME_DIR"
+		refused_home
+		[[ $(stat -c %a "$HOME_DIR") == "$mode" ]]
+	done
+	chmod 700 "$HOME_DIR"
+	redlock run -S local: "$KEY" true
+	expect 0
+}
+
+@test "a directory that is a symbolic link, or a file, is refused" {
+	mkdir -m 700 "$SET/elsewhere"
+	ln -s elsewhere "$HOME_DIR"
+	refused_home
+	rm "$HOME_DIR"
+	ln -s nowhere "$HOME_DIR"
+	refused_home
+	rm "$HOME_DIR"
+	touch "$HOME_DIR"
+	refused_home
+}
+
+@test "a directory that belongs to somebody else is refused" {
+	[[ $(id -u) == 0 ]] || skip "needs root to make one"
+	mkdir -m 700 "$HOME_DIR"
+	chown 65534 "$HOME_DIR"
+	refused_home
+}
+
+# somebody: a user id of the test's own, with whom redlock goes to /tmp/redlock-UID
+somebody() {
+	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
+	SOMEBODY=$((400000 + $$ % 100000))
+	# teardown removes it: only where it is ours
+	[[ ! -e /tmp/redlock-$SOMEBODY ]]
+	OTHER_HOME=/tmp/redlock-$SOMEBODY
+	# a copy that they can reach: this tree may be in /root
+	chmod 755 "$SET"
+	install -m 755 "$REDLOCK" "$SET/program"
+	# who cannot look into the directory of this test run
+	as_somebody=(env PATH="${PATH%":$VALKEY"}" setpriv --reuid="$SOMEBODY" --regid="$SOMEBODY" --clear-groups)
+}
+
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
+@test "without XDG_RUNTIME_DIR it is in /tmp/redlock-UID, and refused where that is another's" {
+	somebody
+	unset XDG_RUNTIME_DIR
+	cd /
+	mkdir -m 700 "$OTHER_HOME"
+	run --separate-stderr timeout -k 1 20 "${as_somebody[@]}" "$SET/program" run -S local: "$KEY" true
+	expect 78 '' "redlock: .*local:.*$OTHER_HOME.*"
+	[[ ! -e $OTHER_HOME/redis.sock ]]
+	rmdir "$OTHER_HOME"
+	run --separate-stderr timeout -k 1 20 "${as_somebody[@]}" "$SET/program" run -S local: "$KEY" true
+	expect 0
+	[[ -S $OTHER_HOME/redis.sock && $(stat -c '%a %u' "$OTHER_HOME") == "700 $SOMEBODY" ]]
+}
+
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
+@test "without XDG_RUNTIME_DIR root's is in /run/redlock, where nobody can take its name, and another user's is another" {
+	somebody
+	unshare -m mount -t tmpfs none /run || skip "a /run of its own can't be made here"
+	unset XDG_RUNTIME_DIR
+	cd /
+	run --separate-stderr timeout -k 1 40 unshare -m sh -c '
+		program=$1 key=$2
+		shift 2
+		mount -t tmpfs -o mode=755 none /run || exit 99
+		! "$@" mkdir /run/redlock 2>/dev/null || exit 98
+		"$program" acquire -S local: "$key" || exit 97
+		stat -c "%a %u" /run/redlock
+		"$program" acquire -n -S local: "$key" && exit 96
+		# root has it, and somebody gets one of a server of their own
+		"$@" "$program" acquire -n -S local: "$key" || exit 95
+		"$@" ls /run/redlock 2>/dev/null && exit 94
+		redis-cli -s /run/redlock/redis.sock shutdown nosave
+		exit 0' - "$SET/program" "$KEY" "${as_somebody[@]}"
+	[[ $status == 0 && ${#lines[@]} == 3 && ${lines[1]} == '700 0' ]]
+	[[ -S $OTHER_HOME/redis.sock ]]
+}
+
+@test "its log is for its user only, whatever the umask, and so is one that was there" {
+	umask 000
+	redlock run -S local: "$KEY" true
+	expect 0
+	[[ -s $HOME_DIR/redis.log && $(stat -c %a "$HOME_DIR/redis.log") == 600 ]]
+	local server
+	server=$(servers_in "$SET")
+	kill -KILL "$server"
+	wait_until "is_over $server"
+	chmod 644 "$HOME_DIR/redis.log"
+	redlock run -S local: "$KEY" true
+	expect 0
+	[[ $(stat -c %a "$HOME_DIR/redis.log") == 600 ]]
+}
+
+@test "a directory that others can replace is refused" {
+	chmod 777 "$SET"
+	refused_home
+	chmod 1777 "$SET"
+	redlock run -S local: "$KEY" true
+	expect 0
+}
+
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
+@test "cron, a login and a foreign XDG_RUNTIME_DIR all meet at the same server" {
+	somebody
+	cd /
+	local runtime
+	for runtime in '' "/run/user/$SOMEBODY" relative "$SET" /nonexistent; do
+		run --separate-stderr timeout -k 1 20 "${as_somebody[@]}" env ${runtime:+XDG_RUNTIME_DIR="$runtime"} \
+			"$SET/program" acquire -S local: "$KEY-$runtime"
+		expect 0 '[0-9a-f]{32}'
+		[[ $(redis-cli -s "$OTHER_HOME/redis.sock" GET "$KEY-$runtime") == "$output" ]]
+		unset XDG_RUNTIME_DIR
+	done
+	[[ $(servers_in "$OTHER_HOME" | wc -l) == 1 ]]
+	unshare -m mount -t tmpfs none /run || skip "the login's own directory can't be made here"
+	# a login's directory that is there, and the user's
+	run --separate-stderr timeout -k 1 20 unshare -m sh -c '
+		mount -t tmpfs none /run && mkdir -p "$1" && chown "$2" "$1" && chmod 700 "$1" || exit 99
+		export XDG_RUNTIME_DIR="$1"
+		shift 2
+		exec "$@"' - "/run/user/$SOMEBODY" "$SOMEBODY" "${as_somebody[@]}" "$SET/program" acquire -S local: "$KEY-login"
+	expect 0 '[0-9a-f]{32}'
+	[[ $(redis-cli -s "$OTHER_HOME/redis.sock" GET "$KEY-login") == "$output" ]]
+}
+
+# programs NAME...: only these, all of them the server's program, are in the PATH $TMP/bin.
+programs() {
+	mkdir "$TMP/bin"
+	local name
+	for name; do ln -s "$(type -P redis-server)" "$TMP/bin/$name"; done
+}
+
+# name_of_server: as its process is called.
+name_of_server() {
+	cat "/proc/$(servers_in "$SET")/comm"
+}
+
+@test "valkey-server is started if there is no redis-server" {
+	programs valkey-server
+	run -0 timeout -k 1 20 env PATH="$TMP/bin" "$REDLOCK" run -S local: "$KEY" /bin/echo ran
+	[[ $output == ran && $(name_of_server) == valkey-server ]]
+}
+
+@test "redis-server is started if both are there" {
+	programs valkey-server redis-server
+	run -0 timeout -k 1 20 env PATH="$TMP/bin" "$REDLOCK" run -S local: "$KEY" /bin/echo ran
+	[[ $output == ran && $(name_of_server) == redis-server ]]
+}
+
+@test "a redis-server that may not be executed is told, and no other is taken for it" {
+	programs valkey-server
+	touch "$TMP/bin/redis-server"
+	run -71 --separate-stderr timeout -k 1 20 env PATH="$TMP/bin" "$REDLOCK" run -S local: "$KEY" /bin/true
+	[[ $stderr == "redlock: local:: cannot run redis-server or valkey-server: Permission denied" ]]
+	[[ ! $(servers_in "$SET") ]]
+}
+
+@test "a missing server program is said so, with the packages' names" {
+	run --separate-stderr timeout -k 1 20 env PATH="$TMP" "$REDLOCK" run -S local: "$KEY" /bin/touch "$TMP/ran"
+	expect 78 '' "redlock: local:: there is no redis-server or valkey-server program: install the package redis-server or valkey-server .*"
+	[[ ! -e $TMP/ran ]]
+	# nothing that was prepared stands in the way of the next
+	redlock run -S local: "$KEY" true
+	expect 0
+}
+
+@test "a server program that ends at once is said so, at once" {
+	mkdir "$TMP/bin"
+	printf '#!/bin/sh\nexit 1\n' >"$TMP/bin/redis-server"
+	chmod +x "$TMP/bin/redis-server"
+	local started
+	started=$(now_ms)
+	PATH=$TMP/bin:$PATH redlock run -S local: "$KEY" true
+	expect 69 '' "redlock: local:: the server has ended at once: see .*/redis.log"
+	(($(now_ms) - started < 9000)) # it would be waited for ten seconds
+}
+
+@test "a path that is too long for a socket is refused" {
+	local long
+	long=$SET/$(repeat x 100)
+	mkdir -m 700 "$long"
+	XDG_RUNTIME_DIR=$long redlock run -S local: "$KEY" true
+	expect 78 '' "redlock: .*local:.*XDG_RUNTIME_DIR.*"
+}
+
+@test "a configured server that is away is never replaced by local:" {
+	local where
+	for where in "$NOWHERE" redis://127.0.0.1:1 redis://redlock.invalid "$NOWHERE,redis://127.0.0.1:1"; do
+		redlock run -S "$where" "$KEY" touch "$TMP/ran"
+		[[ $status == 69 ]]
+		REDLOCK_SERVERS=$where redlock acquire "$KEY"
+		[[ $status == 69 ]]
+	done
+	[[ ! -e $HOME_DIR && ! -e $TMP/ran ]]
+}

@@ -1,0 +1,359 @@
+#!/usr/bin/env bats
+# A reply that is lost, or late, after the server has done what it was asked:
+# nothing is orphaned, nothing is released twice.
+# shellcheck disable=SC2016,SC2154
+
+load ../lib/helper
+
+# behind_proxies COUNT: redlock sees the servers through proxies; $DIRECT has their own URLs.
+behind_proxies() {
+	servers_start "$1"
+	DIRECT=$REDLOCK_SERVERS
+	proxies_start
+	REDLOCK_SERVERS=$(proxy_urls)
+	export REDLOCK_SERVERS
+}
+
+# held_or_free: as the exit status of an acquire of one minute has it.
+held_or_free() {
+	case $status in
+	0)
+		expect 0 '[0-9a-f]{32}' && key_held_by "$output" 0
+		;;
+	*)
+		expect 69 '' "redlock: $KEY: $(proxy_url 0): .*" && wait_until 'key_free 0'
+		;;
+	esac
+}
+
+# expect_after_outage STATUS [OUTPUT [STDERR]]: as expect; a wait may have said that it goes on.
+expect_after_outage() {
+	stderr=$(grep -v "^redlock: $KEY: still waiting: " <<<"$stderr") || :
+	expect "$@"
+}
+
+# acquire: $token owns KEY, by way of the servers themselves.
+acquire() {
+	token=$("$REDLOCK" acquire -S "$DIRECT" --quarantine 0 -t 60s "$KEY")
+}
+
+@test "acquire: the reply lost, the connection closed: the lock is known or gone" {
+	behind_proxies 1
+	proxy 0 'close 1'
+	redlock acquire -t 60s "$KEY"
+	proxy_did 0 lost
+	held_or_free
+}
+
+@test "acquire: the reply lost, the connection silent: the lock is gone" {
+	behind_proxies 1
+	proxy 0 mute
+	redlock acquire -t 60s --server-timeout 300ms "$KEY"
+	proxy_did 0 lost
+	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	wait_until 'key_free 0'
+	[[ $(rcli 0 EXISTS "$(record)") == 1 ]] # it was granted
+}
+
+@test "acquire: every reply lost, the connection closed: the lock is gone" {
+	behind_proxies 1
+	proxy 0 close
+	redlock acquire -t 60s "$KEY"
+	proxy_did 0 lost
+	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	wait_until 'key_free 0'
+}
+
+@test "acquire: the request lost, the connection reset: nothing happened" {
+	behind_proxies 1
+	proxy 0 reset
+	redlock acquire -S "$(proxy_tcp_url 0)" -t 60s "$KEY"
+	proxy_did 0 reset
+	expect 69 '' "redlock: $KEY: $(proxy_tcp_url 0): .*"
+	[[ $(rcli 0 DBSIZE) == 0 ]]
+}
+
+@test "acquire -w: the reply lost, the connection closed: one lock, and its token is known" {
+	behind_proxies 1
+	proxy 0 'close 1'
+	redlock acquire -t 60s -w 20s "$KEY"
+	proxy_did 0 lost
+	expect_after_outage 0 '[0-9a-f]{32}'
+	key_held_by "$output" 0
+}
+
+@test "acquire -w: the reply lost, the connection silent: one lock, and its token is known" {
+	behind_proxies 1
+	proxy 0 'mute 1'
+	redlock acquire -t 60s -w 20s --server-timeout 300ms "$KEY"
+	proxy_did 0 lost
+	expect_after_outage 0 '[0-9a-f]{32}'
+	key_held_by "$output" 0
+}
+
+@test "acquire: the replies of a majority lost: the lock is gone on every server" {
+	local i fault
+	behind_proxies 5
+	for fault in close mute; do
+		for i in 0 2 3; do proxy "$i" "$fault"; done
+		redlock acquire --quarantine 0 -t 60s --server-timeout 500ms "$KEY"
+		expect 69 '' "redlock: $KEY: no quorum: [^:]+: .*"
+		for i in 0 2 3; do proxy_did "$i" lost; done
+		wait_until 'key_free 0 1 2 3 4'
+	done
+}
+
+@test "the replies of a minority lost: acquire and release are done, everywhere" {
+	local i fault
+	behind_proxies 5
+	for fault in close mute; do
+		for i in 1 4; do proxy "$i" "$fault"; done
+		redlock acquire --quarantine 0 -t 60s "$KEY"
+		expect 0 '[0-9a-f]{32}'
+		redlock release "$KEY" "$output"
+		expect 0
+		wait_until 'key_free 0 1 2 3 4'
+	done
+}
+
+@test "acquire: interrupted while its request is on the way: nothing is left behind" {
+	local signal number
+	behind_proxies 1
+	for signal in TERM INT; do
+		proxy 0 hold
+		spawn acquire "$REDLOCK" acquire -t 60s --server-timeout 500ms "$KEY"
+		wait_until 'proxy_did 0 hold'
+		kill "-$signal" "$(pid acquire)"
+		finish acquire
+		number=$((128 + $(kill -l "$signal")))
+		expect "$number"
+		proxy 0 pass
+		wait_until 'server_drained 0'
+		[[ $(rcli 0 EXISTS "$(record)") == 1 ]] # the request did arrive
+		key_free 0
+		: >"$PROXIES/0.log"
+	done
+}
+
+@test "run: the reply to its acquire lost: the command runs once, and the key is free afterwards" {
+	behind_proxies 1
+	proxy 0 'close 1'
+	redlock run -t 60s -w 20s "$KEY" sh -c 'echo ran'
+	proxy_did 0 lost
+	expect_after_outage 0 ran
+	key_free 0
+}
+
+@test "extend: the reply lost, the connection closed: it is never called not held" {
+	behind_proxies 1
+	acquire
+	proxy 0 'close 1'
+	redlock extend -t 600s "$KEY" "$token"
+	proxy_did 0 lost
+	[[ $status == 0 ]] || expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	(($(rcli 0 PTTL "$KEY") > 60000))
+	key_held_by "$token" 0
+}
+
+@test "extend: the reply lost, the connection silent: 69, and the lock is kept" {
+	behind_proxies 1
+	acquire
+	proxy 0 mute
+	redlock extend -t 600s --server-timeout 300ms "$KEY" "$token"
+	proxy_did 0 lost
+	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	(($(rcli 0 PTTL "$KEY") > 60000))
+	key_held_by "$token" 0
+}
+
+@test "release: the reply lost, the connection closed: it is never called not held" {
+	behind_proxies 1
+	acquire
+	proxy 0 'close 1'
+	redlock release "$KEY" "$token"
+	proxy_did 0 lost
+	[[ $status == 0 ]] || expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	key_free 0
+}
+
+@test "release: the reply lost, the connection silent: 69, and the lock is gone" {
+	behind_proxies 1
+	acquire
+	proxy 0 mute
+	redlock release --server-timeout 300ms "$KEY" "$token"
+	proxy_did 0 lost
+	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	key_free 0
+}
+
+@test "release: the reply lost, the lock taken by another: a repeated release leaves it alone" {
+	local slow
+	behind_proxies 1
+	acquire
+	slow=$token
+	proxy 0 'close 1' hold
+	spawn release "$REDLOCK" release --server-timeout 20s "$KEY" "$slow"
+	wait_until 'proxy_did 0 lost'
+	acquire
+	[[ $token != "$slow" ]]
+	proxy 0 pass
+	finish release
+	[[ $status == 0 ]] || expect 1 '' "redlock: $KEY: not held by this token.*"
+	key_held_by "$token" 0
+}
+
+# long_run [OPTION...]: a run whose command ends when $TMP/end exists.
+long_run() {
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run "$@" "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+}
+
+ends_well() {
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 3
+	wait_until 'key_free 0'
+}
+
+@test "run: the reply to a renewal lost, the connection closed: renewed on another one" {
+	behind_proxies 1
+	long_run -t 3s -k 200ms
+	proxy 0 'close 1'
+	wait_until 'proxy_did 0 lost'
+	renewals 2
+	ends_well
+}
+
+@test "run: the reply to a renewal lost, the connection silent: renewed on another one" {
+	behind_proxies 1
+	long_run -t 3s -k 200ms --server-timeout 300ms
+	proxy 0 'mute 1'
+	wait_until 'proxy_did 0 lost'
+	renewals 2
+	ends_well
+}
+
+@test "run: every reply to renewals lost: stopped before the lease that is known of ends" {
+	local fault end
+	for fault in close mute; do
+		behind_proxies 1
+		rm -rf "$TMP/stamps"
+		long_run -t 2s
+		proxy 0 "$fault"
+		end=$(($(now_ms) + 2000))
+		finish run
+		expect 76 '' "redlock: $KEY: lock lost: .*"
+		(($(last_beat "$TMP/stamps") < end))
+		wait_until 'key_free 0'
+	done
+}
+
+@test "acquire -w: replies that come too late are not taken for answers to the next request" {
+	behind_proxies 1
+	proxy 0 'delay 200'
+	redlock acquire -t 60s -w 3s --server-timeout 300ms "$KEY"
+	case $status in
+	0) key_held_by "$output" 0 ;;
+	*) expect_after_outage 69 '' "redlock: $KEY: $(proxy_url 0): .*" && wait_until 'key_free 0' ;;
+	esac
+}
+
+@test "run: late replies are not taken for answers to what was asked later" {
+	behind_proxies 1
+	long_run -t 6s -k 200ms --server-timeout 300ms
+	proxy 0 'delay 400'
+	renewals 1 # the request arrives, the reply does after the time-out
+	proxy 0 pass
+	renewals 1
+	ends_well
+}
+
+# native: somebody's lease of a second has to outlast redlock's start, and no more
+# bats test_tags=native
+@test "run: an answer that has come late out of the queue is no reason to give up" {
+	local away
+	servers_start 1
+	for away in 1.5 1.7 1.9; do
+		rcli 0 SET "$KEY" somebody PX 1000
+		spawn waiter "$REDLOCK" run -t 2s -k 100ms "$KEY" echo ran
+		wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 1 ]]'
+		server_stop 0
+		sleep "$away" # a request is on its way, and the lease that it asks for all but over
+		server_continue 0
+		finish waiter
+		expect_after_outage 0 ran
+	done
+}
+
+@test "run: validity counts from the renewal's request, not from its reply" {
+	behind_proxies 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 3s -k 200ms --server-timeout 900ms "$KEY" "$STAMP" -t "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	spawn next "$REDLOCK" run -S "$DIRECT" -t 3s -w 40s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
+	proxy 0 'delay 350'
+	renewals 1
+	sleep 0.4 # the reply is there, too
+	proxy 0 hold # and no other
+	finish next
+	[[ $status == 0 ]]
+	assert_exclusive "$TMP/stamps" 2
+	finish run
+	[[ $status == 76 ]]
+}
+
+@test "run: the reply to its release lost: the exit status is the command's, and the key is free" {
+	local fault
+	for fault in 'close 1' close mute; do
+		behind_proxies 1
+		rm -rf "$TMP/stamps" "$TMP/end"
+		long_run -t 60s --server-timeout 300ms
+		proxy 0 "$fault"
+		touch "$TMP/end"
+		finish run
+		[[ $status == 3 && $stderr == @(|"redlock: $KEY: "*) && $stderr != *$'\n'* ]]
+		key_free 0
+	done
+}
+
+@test "run: no server answers the release: it says when the lease will end" {
+	servers_start 1
+	long_run -t 60s --server-timeout 300ms
+	server_stop 0
+	touch "$TMP/end"
+	finish run
+	expect 3 '' "redlock: $KEY: .*(5[0-9]|60)s.*"
+	server_continue 0
+	wait_until 'key_free 0' # the release was on its way
+}
+
+@test "replies that come byte by byte are replies" {
+	behind_proxies 3
+	local i
+	for i in 0 1 2; do proxy "$i" drip; done
+	redlock acquire --quarantine 0 -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	redlock extend -t 90s "$KEY" "$output"
+	[[ $status == 0 ]]
+	redlock run --quarantine 0 -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*"
+}
+
+@test "validity counts from the request, not from the reply" {
+	behind_proxies 1
+	proxy 0 'delay 300'
+	redlock acquire --format json -t 60s --server-timeout 10s "$KEY"
+	[[ $status == 0 && $output =~ \"valid_ms\":\ ?([0-9]+) ]]
+	((BASH_REMATCH[1] <= 60000 - 600 - 602)) # the way there and back, the drift
+}
+
+@test "answers that come when the lease is over are no lock" {
+	behind_proxies 1
+	proxy 0 'delay 300'
+	redlock acquire -t 400ms --server-timeout 10s "$KEY"
+	expect 69 '' "redlock: $KEY: the servers granted it too late: .*"
+	redlock run -n -t 30s -S "$DIRECT" "$KEY" true
+	expect 0
+}

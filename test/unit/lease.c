@@ -1,0 +1,86 @@
+/* The arithmetic of a lease, beside redlock-protocol(7). */
+#include "base/lease.h"
+
+#include <inttypes.h>
+
+#include "check.h"
+
+#define EQUAL(value, expected)                                         \
+	do {                                                           \
+		int64_t is = (value);                                  \
+		CHECK(is == (expected), "%s is %" PRId64, #value, is); \
+	} while (0)
+
+static void test_table(void)
+{
+	EQUAL(lease_drift(30000), 302);
+	EQUAL(lease_validity(30000), 29698);
+	EQUAL(lease_renewal(30000), 10000);
+	EQUAL(lease_retry(30000), 3000);
+	EQUAL(lease_first(30000), 3000);
+	EQUAL(lease_first(2000), 2000);
+	EQUAL(lease_heartbeat(30000), 5000);
+	EQUAL(lease_heartbeat(3000), 1000);
+	EQUAL(lease_margin(30000), 600);
+	EQUAL(lease_margin(1000), 100);
+	EQUAL(lease_server_timeout(30000), 1000);
+	EQUAL(lease_server_timeout(3000), 500);
+	EQUAL(lease_server_timeout(3), 1);
+	EQUAL(lease_kill_after(60000), 5000);
+	EQUAL(lease_kill_after(3000), 500);
+	EQUAL(lease_quarantine(3000), 60000);
+	EQUAL(lease_quarantine(90000), 90000);
+	EQUAL(lease_need(30000, 5000, 1000), 302 + 600 + 5000 + 2000);
+	EQUAL(lease_room(30000, 5000, 1000), 600 + 5000 + 500);
+	EQUAL(lease_room(3000, 500, 200), 100 + 500 + 200);
+}
+
+static void test_times(void)
+{
+	struct deadline valid = deadline_at(100000);
+	struct lease_times whole = lease_times(valid, 30000, 30000, 5000);
+	struct lease_times first = lease_times(valid, 3000, 30000, 5000);
+
+	EQUAL(whole.kill.at, 100000 - 600);
+	EQUAL(whole.term.at, 100000 - 600 - 5000);
+	EQUAL(whole.end.at, 100000);
+	EQUAL(first.kill.at, 100000 - 100);
+	EQUAL(first.term.at, 100000 - 100 - 500);
+	first = lease_times(valid, 3000, 30000, 200);
+	EQUAL(first.term.at, 100000 - 100 - 200);
+}
+
+/* What holds for every ttl that can be set. */
+static void test_every_ttl(void)
+{
+	for (int64_t ttl = lease_shortest(); ttl <= LEASE_LONGEST;
+	     ttl += 1 + ttl / 50) {
+		CHECK(lease_validity(ttl) > 0, "%" PRId64, ttl);
+		CHECK(lease_validity(ttl) < ttl, "%" PRId64, ttl);
+		CHECK(lease_first(ttl) <= ttl, "%" PRId64, ttl);
+		CHECK(lease_heartbeat(ttl) <= lease_renewal(ttl), "%" PRId64,
+		      ttl);
+		CHECK(lease_room(ttl, 0, 1000) <= lease_need(ttl, 0, 1000),
+		      "%" PRId64, ttl);
+		CHECK(lease_quarantine(ttl) >= ttl, "%" PRId64, ttl);
+	}
+	CHECK(lease_validity(lease_shortest() - 1) <= 0, "not the shortest");
+}
+
+/* The defaults leave the time for two rounds, from a ttl of a second on. */
+static void test_defaults(void)
+{
+	for (int64_t ttl = 1000; ttl <= LEASE_LONGEST; ttl += 1 + ttl / 50)
+		CHECK(lease_need(ttl, lease_kill_after(ttl),
+				 lease_server_timeout(ttl)) < ttl,
+		      "%" PRId64, ttl);
+}
+
+int main(void)
+{
+	test_table();
+	test_times();
+	test_every_ttl();
+	test_defaults();
+	return check_result();
+}
