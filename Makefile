@@ -96,15 +96,20 @@ install: all
 	install -m 644 scripts/redlock.zsh-completion $(DESTDIR)$(ZSHDIR)/_redlock
 	install -m 644 scripts/redlock.fish $(DESTDIR)$(FISHDIR)
 	for page in $(PAGES); do install -m 644 man/$${page##*/} $(DESTDIR)$$page || exit; done
+	for page in $(SHARED); do \
+		ln -sf redlock-$${page#*=}.1 $(DESTDIR)$(MANDIR)/man1/redlock-$${page%=*}.1 || exit; done
 
 ## uninstall   what install has put there
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/redlock $(BINDIR)/redlock.sh $(COMPLETIONDIR)/redlock \
-		$(ZSHDIR)/_redlock $(FISHDIR)/redlock.fish $(PAGES))
+		$(ZSHDIR)/_redlock $(FISHDIR)/redlock.fish $(PAGES) \
+		$(foreach page,$(SHARED),$(MANDIR)/man1/redlock-$(firstword $(subst =, ,$(page))).1))
 	rm -f $(DESTDIR)$(MODULEDIR)/redlock-tls.so
 	-rmdir $(DESTDIR)$(MODULEDIR) 2>/dev/null || :
 
 PAGES = $(foreach page,$(notdir $(wildcard man/*)),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(page))
+# COMMAND=PAGE: one page has several commands
+SHARED = extend=acquire release=acquire list=status wait=status break=status
 
 ## dist        the source as build/redlock-VERSION.tar.gz, the same for a commit anywhere
 dist:

@@ -141,6 +141,11 @@ options_in_manual() {
 	diff <(options_in_help) <(options_in_manual)
 }
 
+# the page of command $1: it may be another's, too
+page_of() {
+	grep -lE "^\.Nm redlock-$1( ,)?\$" "$ROOT"/man/redlock-*.1
+}
+
 # the options on page $1
 options_on() {
 	grep -E '^\.(It )?Fl ' "$1" | sed -E 's/^\.(It )?Fl/ /' | grep -oE ' -?[a-zA-Z][a-z-]*' | sort -u
@@ -150,7 +155,7 @@ options_on() {
 	local command letter option wrong=''
 	for command in "${COMMANDS[@]}"; do
 		while read -r letter option; do
-			grep -qxE " -$option| $letter" <(options_on "$MAN" && options_on "$ROOT/man/redlock-$command.1") ||
+			grep -qxE " -$option| $letter" <(options_on "$MAN" && options_on "$(page_of "$command")") ||
 				wrong+="$command --$option"$'\n'
 		done < <("$REDLOCK" "$command" --help=all | sed -nE 's/^ +(-(.), )?--([a-z-]+).*/\2 \3/p' | sed 's/^ /none /')
 	done
@@ -200,8 +205,10 @@ options_on() {
 
 @test "man finds a page for each command, and it is that command's" {
 	local command
-	mkdir "$TMP/man"
-	ln -s "$ROOT/man" "$TMP/man/man1"
+	mkdir -p "$TMP/man/man1"
+	for command in "${COMMANDS[@]}"; do # as make install does it
+		ln -s "$(page_of "$command")" "$TMP/man/man1/redlock-$command.1"
+	done
 	if [[ ! $(command -v man) ]]; then # mandoc's, which Debian calls so
 		printf '#!/bin/sh\nexec mman "$@"\n' >"$TMP/man/man"
 		chmod +x "$TMP/man/man"
