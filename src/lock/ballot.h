@@ -31,8 +31,10 @@ enum vote {
 struct report {
 	bool is_new; /* of this attempt */
 	bool is_held;
-	int64_t asked;        /* when its last answer was asked for */
-	int64_t began;        /* when its record began, at the latest */
+	bool is_known; /* it has told of its record */
+	int64_t asked; /* when its last answer was asked for */
+	int64_t began; /* when its record began, at the latest: below 0 if it is
+			* older than this machine is up */
 	int64_t since, until; /* is_held: its holder's time, at the longest */
 	char last[TOKEN_PREFIX_SIZE];   /* the last holder that it knows of */
 	char holder[TOKEN_PREFIX_SIZE]; /* named by its last refusal */

@@ -44,19 +44,21 @@ void trust_hear(struct ballot *ballot, size_t i, bool begins, int64_t age,
 		const char *last)
 {
 	struct report *report = &ballot->report[i];
+	bool knew = report->is_known;
 	int64_t before = report->began, now = clock_ms();
 
 	/* if this request begins no record, messages tell no age: what is known
 	 * of the record stands, or when it was first missing */
-	if (begins || age > 0 || before == 0)
+	if (begins || age > 0 || !knew)
 		report->began = now - clamp(age, AGE_LONGEST);
-	if (report->began - before > now - report->asked) /* another record */
+	if (knew &&
+	    report->began - before > now - report->asked) /* another record */
 		report->last[0] = report->holder[0] = '\0';
 	if (last != NULL && last[0] == '\0') /* it knows of nobody any more */
 		report->holder[0] = '\0';
 	if (last != NULL)
 		strlcpy(report->last, last, sizeof(report->last));
-	report->is_new = true;
+	report->is_new = report->is_known = true;
 	report->is_held = false;
 }
 
@@ -122,7 +124,7 @@ static bool knows_more(const struct ballot *ballot, size_t k, size_t i)
 	const struct report *report = &ballot->report[i],
 			    *other = &ballot->report[k];
 
-	if (other->began > 0 && report->began - other->began > ATTEMPT_APART)
+	if (other->is_known && report->began - other->began > ATTEMPT_APART)
 		return true;
 	return other->is_held && other->since < report->began &&
 	       clock_ms() < other->until &&

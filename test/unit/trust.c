@@ -5,12 +5,14 @@
 
 #define HOUR INT64_C(3600000)
 
-/* Each says again how old its record is; then which of the grants count. */
+/* Each says again how old its record is, the first that it is older than this
+ * machine is up; then which of the grants count. */
 static void answer(struct ballot *ballot, bool begins, int64_t age)
 {
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		ballot->report[i].asked = clock_ms();
-		trust_hear(ballot, i, begins, i == 0 ? HOUR : age, "");
+		trust_hear(ballot, i, begins, i == 0 ? clock_ms() + HOUR : age,
+			   "");
 		ballot->vote[i] = VOTE_YES;
 	}
 	trust_weigh(ballot);
