@@ -1,5 +1,5 @@
 /*
- * malloc(3) and its like, for memory that is there. If the system has none left, the
+ * malloc(3) and its like, which always return memory. If the system has none left, the
  * process ends with EXIT_SYSTEM and a line that says so. The guard then stops
  * COMMAND, and the lease ends by itself. Going on would need memory everywhere.
  *

@@ -37,12 +37,12 @@ int signals_open(void);
  * children are ours to reap. */
 int signals_open_all(void);
 
-/* For any readable descriptor: false if only signals that are to be ignored had made it
- * so, as it is this one or an epoll(7) with this one in it. They are taken. */
+/* Takes the pending signals that are to be ignored. Then whether fd is still readable: it
+ * is this descriptor, or an epoll(7) that contains it, or any other. */
 bool signals_have_come(int fd);
 
-/* Takes the next one; 0 if nothing is pending. _from: with the process that has
- * sent it, 0 if none of our pid namespace has. */
+/* Takes the next one; 0 if nothing is pending. _from: also tells which process has
+ * sent it; 0 if the kernel has, or a process of no pid namespace of ours. */
 int signals_next(void);
 int signals_next_from(pid_t *sender);
 

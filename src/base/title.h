@@ -18,8 +18,8 @@
  * environment showed in /proc is gone.
  *
  * Why this is more than setproctitle(3bsd): libbsd would copy the environment with
- * setenv(3) at each start, without the entries that have no '='. A hidden secret in
- * argv would end its room for a title. And it leaves a mark that ps(1) shows.
+ * setenv(3) at each start, without the entries that have no '='. After a hidden secret in
+ * argv it would find no more room for a title. And it leaves a mark that ps(1) shows.
  *
  * Why moving the environment races with nobody:
  *  - One thread sets titles at a time: the main one before the watchdog starts

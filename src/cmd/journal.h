@@ -14,7 +14,8 @@ void journal_acquired(const struct settings *settings, const struct lock *lock,
 void journal_busy(const struct settings *settings, const struct lock *lock,
 		  const struct busy *busy);
 
-/* how: it ended, such as "exit 0". failure: why KEY stays until its lease ends, or NULL. */
+/* how: how COMMAND ended, such as "exit 0". failure: why KEY stays until its lease ends,
+ * or NULL. */
 void journal_released(const struct settings *settings, const struct lock *lock,
 		      const char *how, const char *failure);
 void journal_lost(const struct settings *settings, const struct lock *lock,

@@ -7,8 +7,8 @@
 #include "cmd/session.h"
 #include "run/keeper.h"
 
-/* Before the lock is asked for, the wait for which PID's end ends from now on. 0, or an
- * exit status after an error that was printed. */
+/* Call it before the lock is asked for: from now on the end of PID ends the wait. 0, or
+ * an exit status after an error that was printed. */
 int keep_prepare(struct keeper *keeper, struct session *session);
 
 /* 0, or an exit status after an error that was printed: PID has ended. */

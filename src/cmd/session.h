@@ -52,13 +52,13 @@ int cmd_heed_signals(struct session *session);
  * unreadable in a label, which others see. */
 void cmd_hide_logins(const struct session *session, char *label);
 
-/* Does this with each lock, all at once: act fills session_at(session, i)->answer. */
+/* Calls act for each lock, all at once. It fills session_at(session, i)->answer. */
 void cmd_each(struct session *session, void (*act)(void *session, size_t i));
 
 /* For cmd_each. */
 void cmd_release_one(void *session, size_t i);
 
-/* Gives all back, and tells what could not be reached. */
+/* Gives all locks back, and prints why one could not be released. */
 void cmd_give_back(struct session *session);
 
 /* When the last of the locks was granted: from then on all are held. */

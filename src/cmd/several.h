@@ -1,34 +1,35 @@
 /*
  * Taking several locks, all or none.
  *
- * All are asked for at once, each by a thread, so that those that are free cost one round
- * trip. If some are refused: what was granted and comes, bytewise, after the first of
- * these is given back; what comes before it is held; and the first is waited for. Then
- * the rest is asked for at once again.
+ * A round asks for all of them at once, each by a thread, so keys that are free cost one
+ * round trip. If some are refused, the first of these, in the bytewise order of the keys,
+ * is waited for. Meanwhile the keys before it stay held. Keys after it that were granted
+ * are given back before the wait begins. Then comes the next round.
  *
- * Why nobody waits in a circle: whoever waits for a key holds only keys that come before
- * it. So in any chain of waiters, each for a key that the next one holds, the keys
- * rise. What comes after it is given back before the wait begins. A round may have
- * any keys, but ends by itself; if votes were split, after a few attempts.
+ * Why nobody waits in a circle: a process that waits for a key holds only keys before it.
+ * So in any chain of processes, each of which waits for a key that the next one holds,
+ * the keys rise. In a round a process may hold any of its keys, but a round ends by
+ * itself; if votes were split, after a few attempts.
  *
- * Why one of those that come at once is served, also if none of them waits (-n): each
- * may have got a key in its round that another one needs, and gives it back only after
- * that one was refused. So whoever holds all keys before the one that it was refused
- * waits for this for the time of a round, if it has been held for less than that. After
- * that time the key is held only by one that has all its own keys before it, too; and
- * of those, the one that was refused the last key of all was refused it by one that
- * runs. Whoever was refused its first key need not wait.
+ * Why one of several that begin at once is served, even if none of them waits (-n): in
+ * its round each may get a key that another one needs, and gives it back only after the
+ * other one was refused. So a process that holds all its keys before the refused one
+ * waits for that key after all, for the time of a round, if its holder has had it for
+ * less than that. After that time only a process that holds all of its own earlier keys,
+ * too, still has the key. Of all these processes, consider the one that was refused the
+ * last key: the holder of that key was refused none, so it runs. A process that was
+ * refused its first key need not wait.
  *
  * Why it comes to an end: all keys before the one that is waited for are held, so the
- * next one that is refused comes after it. Whoever waits stands in that queue as of the
- * time when the whole wait began.
+ * next key that is refused comes after it. In each queue a process has the place of the
+ * time when its whole wait began.
  *
  * Why no lease is forgotten: during the wait each lock that is held has a watchdog, which
  * renews it. After the wait, in the round in which the rest is asked for, all that are
- * held are extended, so each has its whole lease before anybody relies on it. One that
- * turns out to be lost by then is asked for anew, like the rest: nothing runs yet that
- * could lose it. So what is returned was held by a quorum in one and the same round. The
- * validity of all is that of the first to end (cmd_valid_until).
+ * held are extended, so each has its whole lease before anybody relies on it. A lock that
+ * turns out to be lost by then is asked for anew, like the rest: nothing relies on it
+ * yet. So all locks that are returned were held by a quorum in one and the same round.
+ * They are valid until the first of them ends (cmd_valid_until).
  *
  * Why nothing is left: each attempt that is refused takes itself back (lock.h), and each
  * lock that was granted is released at every end but LOCK_OK: busy, an error, a signal.

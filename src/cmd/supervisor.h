@@ -1,7 +1,7 @@
 /*
  * COMMAND under its lock, from its start until nothing of it is left: the guard, the
- * job, the watchdog and --max-hold work together here, in one loop. What the user
- * has to know of it meanwhile is printed.
+ * job, the watchdog and --max-hold work together here, in one loop. It prints what the
+ * user has to know meanwhile.
  *
  *	supervisor_prepare(&supervisor);	while waiting for the lock; optional
  *	cause = supervisor_start(&supervisor, command, label);

@@ -41,10 +41,9 @@
  * acknowledge is a failed one, and the validity stays as it was: counted from the start
  * of the last round that was acknowledged. What --min-hold keeps is acknowledged, too.
  * A release is not: KEY may be held again after a failover, until its lease ends. What
- * is put back on a server that has lost it counts only after a later extension. In the
- * protocol as it is searched by the model, a server is its master and its replicas
- * together: a vote that is not acknowledged is an answer that was lost, of a request
- * that was executed.
+ * is put back on a server that has lost it counts only after a later extension. The
+ * model of the protocol takes a master and its replicas for one server: a vote that is
+ * not acknowledged is an answer that was lost, to a request that was executed.
  *
  * An attempt that got no lock is released on every server, even on those that
  * did not answer: the release follows the acquire on the same connection.

@@ -4,8 +4,8 @@
  * A user who could take a lock, but not keep it or give it back, must be refused
  * before COMMAND runs. What a lock needs later is asked for in front of each
  * acquire (lua/needs.lua), which costs no round trip, and no Redis command since
- * Redis 7. The answer is no more than a refusal, as a server names one right at
- * most, and before Redis 7.2 none. Which rights they are is asked for only then.
+ * Redis 7. A refusal does not say which rights are missing: a server names one at
+ * most, and none before Redis 7.2. So they are asked for after a refusal.
  */
 #ifndef LOCK_RIGHTS_H
 #define LOCK_RIGHTS_H

@@ -61,8 +61,8 @@ void script_scan(struct quorum *quorum, size_t server, const char *cursor,
 /* Whether a cluster's node would abort at SPUBLISH. */
 void script_shard(struct quorum *quorum, size_t server);
 
-/* What the server lets us do (rights.h). dead: a name that no key has, or "" if
- * none has one of names. takes: for who takes KEY, and not only waits for it. */
+/* What the server lets us do (rights.h). dead: a name that no key has, or "" if no key
+ * has any of names. takes: KEY is to be taken, and not only waited for. */
 void script_rights(struct quorum *quorum, size_t server,
 		   const struct names *names, const char *dead, bool takes);
 

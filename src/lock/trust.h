@@ -91,7 +91,7 @@ void trust_hear(struct ballot *ballot, size_t server, bool begins, int64_t age,
 void trust_hear_holder(struct ballot *ballot, size_t server, const char *holder,
 		       int64_t held, int64_t left, int64_t ttl);
 
-/* Tells the grants that count from those that do not. */
+/* Separates the grants that count from those that do not. */
 void trust_weigh(struct ballot *ballot);
 
 /* Whether a quorum of votes can be relied on without hearing the others. */

@@ -1,7 +1,7 @@
 /*
  * The directory for what a user's processes share on this machine: the server
- * of `local:` (local.h), the notes of keepers (keeper.h) and what the last process found
- * (last_place.h).
+ * of `local:` (local.h), the notes of keepers (keeper.h) and what the last process
+ * found (last_place.h).
  *
  * It must be the same for all of them, so it does not depend on being logged
  * in: a cron job has no XDG_RUNTIME_DIR, and the login's own (/run/user/UID)

@@ -1,6 +1,6 @@
 /*
- * The room of the network: what leaves this machine's process, and what starts
- * the private server. It knows bytes and addresses, not Redis. server/ comes in
+ * The room of the network: what leaves this process, and what starts the
+ * private server. It knows bytes and addresses, not Redis. server/ comes in
  * by this header; settings/ by url.h, a value; cmd/ by local.h and tls_load.h.
  * Sockets, OpenSSL and dlopen(3) are called in this room only.
  *
@@ -57,7 +57,7 @@ struct stream {
 void stream_init(struct stream *stream);
 void stream_close(struct stream *stream);
 
-/* What was not sent yet never is, nor by the kernel: stream_close follows. */
+/* Drops what was not sent yet, by us or by the kernel: stream_close follows. */
 void stream_reset(struct stream *stream);
 
 /* Closes it here, and says nothing to the server: another process has it,

@@ -1,7 +1,7 @@
 /*
- * A line for the system's log, /dev/log, of which cron's own lines are the neighbours
- * (LOG_CRON). syslog(3) waits for a log that is stuck; here the line is lost instead, as
- * whoever holds a lock must not wait.
+ * A line for the system's log, /dev/log, beside the lines of cron (LOG_CRON). syslog(3)
+ * waits for a log that is stuck; here the line is lost instead, as a holder of a lock
+ * must not wait.
  */
 #ifndef NET_SYSTEM_LOG_H
 #define NET_SYSTEM_LOG_H

@@ -16,8 +16,8 @@
  * has to fork if it leads a group, and then its first process ends: with
  * setsid(1) the lock would be released while the program still runs. So
  * another process leads the group. It has nothing to do and ends at once, but
- * nobody waits until it has run: its group is there as soon as it is, and stays
- * until it is reaped. That is done after COMMAND has joined the group, which
+ * nobody waits for that: the group exists from the start of its leader until the
+ * leader is reaped. That is done after COMMAND has joined the group, which
  * then keeps its number as long as it has a member. The leader is killed first,
  * as a SIGSTOP to the group may have come before its end.
  *

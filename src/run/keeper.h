@@ -33,8 +33,8 @@
  * keeper by a note in the runtime directory (runtime.h), which names its process,
  * the token and KEY, ends it by SIGUSR1, and waits for its end. The keeper leaves
  * the lock to it. A keeper of several locks has one note with all of them, and is ended
- * by the release of all; the release of some of them is a loss. A release from elsewhere, such as another pid namespace, cannot be
- * told from a loss.
+ * by the release of all; the release of some of them is a loss. A release from elsewhere,
+ * such as another pid namespace, cannot be told from a loss.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H

@@ -67,12 +67,12 @@ struct tree {
 	pid_t session; /* of that group */
 	int64_t since; /* ms: COMMAND was there by then */
 	const char *badge;
-	bool in_time; /* dead at the deadline, rather than killed from it on */
-	int pidfd;    /* of COMMAND, or -1 */
-	pid_t shared; /* the group that it shares */
-	int64_t told; /* ms: when it was first signalled; 0: not yet */
-	bool checked; /* whether the pidfd is COMMAND's */
-	bool gone;    /* COMMAND was reaped before we looked at it */
+	bool in_time; /* must be dead at the deadline, rather than killed from it on */
+	int pidfd;             /* of COMMAND, or -1 */
+	pid_t shared;          /* the group that it shares */
+	int64_t told;          /* ms: when it was first signalled; 0: not yet */
+	bool checked;          /* whether the pidfd is COMMAND's */
+	bool gone;             /* COMMAND was reaped before we looked at it */
 	struct process *known; /* those that were alive when looked at last */
 	size_t known_count;
 	bool blind;           /* nothing can be found */

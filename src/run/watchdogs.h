@@ -30,7 +30,7 @@ void watchdogs_init(struct watchdogs *watchdogs, struct lock *const *locks,
 struct deadline watchdogs_due(const struct watchdogs *watchdogs);
 void watchdogs_act(struct watchdogs *watchdogs);
 
-/* Starts the threads of all but the first so many. 0, or an errno: not all run. */
+/* Starts the threads of all but the first `but`. 0, or an errno: not all run. */
 int watchdogs_start(struct watchdogs *watchdogs, size_t but);
 
 /* Fills in the descriptors of all: one is readable once its lock is lost. */

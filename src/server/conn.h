@@ -127,7 +127,7 @@ void conn_release(struct conn *conn);
  * connection. */
 int conn_open(struct conn *conn, const struct endpoint *at);
 
-/* What was not sent yet never is. */
+/* What was not sent yet is dropped. */
 void conn_close(struct conn *conn);
 
 /* Queues a request, or sends it if the connection is up. owed's kind and since

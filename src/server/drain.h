@@ -1,5 +1,6 @@
 /*
- * Servers that have yet to read what was sent to them, when all else is done.
+ * Keeps connections open, when all else is done, until servers have read what was sent
+ * to them.
  *
  * If a connection is closed while an answer is due, what was sent after that
  * request may be lost: Redis hangs up when it cannot write the answer, and

@@ -106,12 +106,12 @@ void server_visit(struct server *server, const struct endpoint *endpoint);
 /* Where discovery.h has found it; NULL if it has not, or the URL says it. */
 const struct endpoint *server_place(const struct server *server);
 
-/* Before a child process goes on with the connections: it has no threads, so a name
- * that is being looked up is looked up anew, for what is asked next. What was not
- * sent yet never is. */
+/* Before a child process goes on with the connections: gives up a connection that is not
+ * up yet, with what was queued for it, and the look-up of a name, as the child has no
+ * thread for that. The child's next request begins both anew. */
 void server_before_fork(struct server *server);
 
-/* Closes the connection; what was not sent yet never is. */
+/* Closes the connection; what was not sent yet is dropped. */
 void server_cut(struct server *server);
 
 /* Takes back what was queued but not sent, as nothing is connected yet. */

@@ -1,10 +1,10 @@
 /*
- * What may stand at the end of a command line that is being typed: for the completion
- * files of the shells (scripts/), which all ask `redlock help --complete WORD ...`. It
- * follows from the tables of commands (command.h) and options (options.h) alone, so a new
- * option is completed without a change anywhere else.
+ * How a command line that is being typed may go on: for the completion files of the
+ * shells (scripts/), which all ask `redlock help --complete WORD ...`. It follows from the
+ * tables of commands (command.h) and options (options.h) alone, so a new option is
+ * completed without a change anywhere else.
  *
- * Mistakes in the line are passed over: who types them is told by redlock itself.
+ * Mistakes in the line are ignored: redlock reports them when the line is run.
  */
 #ifndef SETTINGS_COMPLETION_H
 #define SETTINGS_COMPLETION_H
@@ -34,14 +34,14 @@ struct completion {
 	size_t common_count;
 };
 
-/* words: those after "redlock", the last one, which is being typed, may be empty. Keeps
+/* words: those after "redlock". The last one is being typed, and may be empty. Keeps
  * pointers into words. */
 void completion_find(struct completion *completion, const struct command *table,
 		     char **words, size_t count);
 void completion_release(struct completion *completion);
 
 /*
- * Appends what may be there, for EXPECT_SUBCOMMAND to EXPECT_VALUE, a line each: the word,
+ * Appends the possible words, for EXPECT_SUBCOMMAND to EXPECT_VALUE, a line each: the word,
  * and perhaps a tab and its description. prefix stands before each value. False if nothing
  * can be listed: a file, a process, or something else.
  */

@@ -36,7 +36,7 @@ int sources_read(struct settings *settings, const struct command *command,
 		 struct error *error);
 
 /* Appends the names of all sections, a line each, of the files that there are, or of
- * settings->config. What is wrong in a file is passed over, with what follows it. */
+ * settings->config. Reading ends at the first mistake, which is not reported. */
 void sources_list_sets(struct settings *settings, struct buffer *names);
 
 #endif

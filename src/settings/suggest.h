@@ -1,6 +1,6 @@
 /*
- * "did you mean": what a word that is wrong was to be. It is said in an error,
- * and never taken for what it may mean.
+ * "did you mean": what a wrong word was perhaps meant to be. An error says so;
+ * nobody acts on it.
  */
 #ifndef SETTINGS_SUGGEST_H
 #define SETTINGS_SUGGEST_H

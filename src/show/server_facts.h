@@ -25,7 +25,7 @@ struct server_facts {
 	int64_t uptime;        /* ms */
 	int64_t replicas;      /* that are connected */
 	int64_t trip;  /* ms, to the server and back, the best of a few */
-	int64_t ahead; /* ms of its clock before ours, if trip is known */
+	int64_t ahead; /* ms that its clock is ahead of ours, if trip is known */
 	struct buffer warnings; /* of warning.h; owned */
 	struct error error;     /* why it would grant no lock; "" */
 };

@@ -44,12 +44,12 @@
  *  - A server that was restarted has no vote before it has said since when it
  *    is up. It says so on the connection for requests, which may be slower than
  *    a message.
- *  - If replicas are to have it (quorum.replicas), a grant is no vote before a request
- *    of our own has been granted it again, which writes, and WAIT has told that they
- *    have that. The grant was written on the connection of whoever released KEY: WAIT
- *    on ours, without a write of ours, would prove nothing (conn.h). Each server's
- *    replicas are asked by themselves: one that is behind takes its own server's vote
- *    away, and no other's.
+ *  - If replicas must have it (quorum.replicas), a grant by message is no vote yet. A
+ *    request of our own must be granted KEY again, which writes, and WAIT must say that
+ *    the replicas have this write. The grant itself was written on the connection of
+ *    whoever released KEY: WAIT on ours, without a write of ours, would prove nothing
+ *    (conn.h). Each server's replicas are asked separately: one that lags takes away the
+ *    vote of its own server only.
  *  - Votes whose time is over do not count. If less than half of the lease is
  *    left, or nobody will renew it (wish.validity_needed is 0), a round of its
  *    own confirms the lock before anybody relies on it.

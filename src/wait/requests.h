@@ -10,8 +10,8 @@
  * program, which does not say when it is done, the first in the queue looks
  * every 50 to 500 ms, for all. Redisson says so to its own waiters: if KEY is a hash
  * that another program holds, the first in the queue listens to that channel, too, so
- * that it asks when they do. If replicas are to have a grant, the first that is
- * heard of it is no vote: the server is asked again at once, and its replicas with it
+ * that it asks when they do. If replicas must have a grant, the first news of
+ * it is no vote: the server is asked again at once, and its replicas with it
  * (queue.h). Two requests to a server are at least 10 ms apart, whatever it answers
  * and however often its connection breaks.
  */
