@@ -38,6 +38,18 @@ void journal_busy(const struct settings *settings, const struct lock *lock,
 	say(LOG_INFO, &line);
 }
 
+void journal_unlocked(const struct settings *settings, const struct lock *lock,
+		      const char *why)
+{
+	struct buffer line = {0};
+
+	if (!settings->syslog)
+		return;
+	buffer_print(&line, "%s: COMMAND runs without the lock: %s",
+		     lock->names.key.data, why);
+	say(LOG_WARNING, &line);
+}
+
 static void say_end(const struct settings *settings, const struct lock *lock,
 		    int severity, const char *what, const char *how)
 {

@@ -14,6 +14,10 @@ void journal_acquired(const struct settings *settings, const struct lock *lock,
 void journal_busy(const struct settings *settings, const struct lock *lock,
 		  const struct busy *busy);
 
+/* COMMAND runs without the lock. why: no quorum was reached. */
+void journal_unlocked(const struct settings *settings, const struct lock *lock,
+		      const char *why);
+
 /* how: how COMMAND ended, such as "exit 0". failure: why KEY stays until its lease ends,
  * or NULL. */
 void journal_released(const struct settings *settings, const struct lock *lock,

@@ -13,6 +13,7 @@
 #include "cmd/session.h"
 #include "cmd/take.h"
 #include "cmd/supervisor.h"
+#include "lock/token.h"
 #include "settings/command.h"
 #include "settings/config.h"
 
@@ -243,36 +244,31 @@ static void write_status(const struct run *run)
 	buffer_release(&line);
 }
 
-/* With the lock held: COMMAND from start to end. The exit status. If it is that of
- * a COMMAND that a signal has killed, that signal is in *signal. */
-static int run_command(struct run *run, int *signal)
+/* COMMAND from its start, until it has exited; since: when its time began. */
+static void attend(struct run *run, int64_t since)
 {
 	struct supervisor *supervisor = &run->supervisor;
-	bool spared;
 
 	run->outcome = "not-started";
-	for (size_t i = 0; i < run->session.count; i++)
-		journal_acquired(run->settings, run->session.locks[i],
-				 run->taken.waited);
 	supervisor->max_hold_at =
 		run->settings->max_hold > 0
-			? deadline_at(cmd_held_since(&run->session) +
-				      run->settings->max_hold)
+			? deadline_at(since + run->settings->max_hold)
 			: deadline_never();
 	run->cause =
 		supervisor_start(supervisor, run->command, run->label.data);
 	if (run->cause == 0)
 		supervisor_wait(supervisor);
-	spared = supervisor_stop(supervisor);
-	if (spared)
-		release(run);
-	supervisor_end(supervisor);
-	if (!spared)
-		release(run);
-	note_ends(run);
+}
+
+/* The exit status. If it is that of a COMMAND that a signal has killed, that signal is
+ * in *signal. done: the outcome if nothing went wrong. */
+static int conclude(struct run *run, const char *done, int *signal)
+{
+	const struct supervisor *supervisor = &run->supervisor;
+
 	if (run->cause != 0)
 		return complain_start(run);
-	run->outcome = supervisor->lost != NULL ? "lost" : "done";
+	run->outcome = supervisor->lost != NULL ? "lost" : done;
 	if (supervisor->lost != NULL && run->settings->on_lost != ON_LOST_WARN)
 		return EXIT_LOST;
 	if (supervisor->max_hold.begun) {
@@ -281,6 +277,39 @@ static int run_command(struct run *run, int *signal)
 	}
 	*signal = supervisor->child.signal;
 	return supervisor->child.exit;
+}
+
+static int run_command(struct run *run, int *signal)
+{
+	struct supervisor *supervisor = &run->supervisor;
+	bool spared;
+
+	for (size_t i = 0; i < run->session.count; i++)
+		journal_acquired(run->settings, run->session.locks[i],
+				 run->taken.waited);
+	attend(run, cmd_held_since(&run->session));
+	spared = supervisor_stop(supervisor);
+	if (spared)
+		release(run);
+	supervisor_end(supervisor);
+	if (!spared)
+		release(run);
+	note_ends(run);
+	return conclude(run, "done", signal);
+}
+
+/* Without the lock: nothing can be lost, and there is nothing to release. */
+static int run_unlocked(struct run *run, int *signal)
+{
+	struct supervisor *supervisor = &run->supervisor;
+
+	supervisor_dismiss(supervisor); /* it was made for a lease */
+	supervisor->count = 0;
+	token_make(run->session.lock.grant.token);
+	attend(run, clock_ms());
+	supervisor_stop(supervisor);
+	supervisor_end(supervisor);
+	return conclude(run, "unlocked", signal);
 }
 
 static int prepare(void *supervisor)
@@ -330,6 +359,8 @@ int cmd_run(struct settings *settings)
 	signal = run.taken.signal;
 	if (run.taken.held)
 		status = run_command(&run, &signal);
+	else if (run.taken.unlocked)
+		status = run_unlocked(&run, &signal);
 	else
 		supervisor_dismiss(&run.supervisor);
 	write_status(&run);

@@ -13,9 +13,12 @@
 
 #define LOOK_AGAIN 20 /* ms, whether COMMAND has taken a signal */
 
-static int lost_signal(const struct settings *settings)
+static int lost_signal(const struct supervisor *supervisor)
 {
-	return settings->on_lost == ON_LOST_WARN     ? 0
+	const struct settings *settings = supervisor->settings;
+
+	return supervisor->count == 0                ? 0
+	       : settings->on_lost == ON_LOST_WARN   ? 0
 	       : settings->on_lost == ON_LOST_SIGNAL ? settings->lost_signal
 						     : SIGTERM;
 }
@@ -24,7 +27,7 @@ int supervisor_prepare(struct supervisor *supervisor)
 {
 	const struct settings *settings = supervisor->settings;
 
-	return guard_start(&supervisor->guard, lost_signal(settings),
+	return guard_start(&supervisor->guard, lost_signal(supervisor),
 			   settings->on_lost == ON_LOST_KILL,
 			   settings->kill_after);
 }
@@ -37,13 +40,15 @@ void supervisor_dismiss(struct supervisor *supervisor)
 static int entrust(struct supervisor *supervisor)
 {
 	const struct lock *first = supervisor->locks[0];
-	struct lease_times times[LOCKS_MOST];
+	struct lease_times times[LOCKS_MOST] = {
+		{deadline_never(), deadline_never(), deadline_never()}};
 
 	for (size_t i = 0; i < supervisor->count; i++)
 		times[i] = watchdog_plan(supervisor->locks[i],
 					 supervisor->settings->kill_after);
 	return guard_entrust(&supervisor->guard, first->names.key.data,
-			     first->grant.token, times, supervisor->count);
+			     first->grant.token, times,
+			     supervisor->count > 0 ? supervisor->count : 1);
 }
 
 /* Guard first, then COMMAND; the watchdogs when they are due. */

@@ -30,8 +30,8 @@
 struct supervisor {
 	const struct settings *settings;
 	struct lock *const *locks; /* KEY's is the first */
-	size_t count;
-	int signals; /* descriptor */
+	size_t count; /* 0: COMMAND runs without a lock, and needs no guard */
+	int signals;  /* descriptor */
 	struct guard guard;
 	struct job job;
 	struct child child; /* exit: -1 until it has exited */

@@ -125,6 +125,12 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	default:
 		taken.status = error.code;
 		taken.outcome = outcome_of(error.code);
+		taken.unlocked =
+			settings->unlocked && error.code == EXIT_UNREACHED;
+		if (taken.unlocked)
+			journal_unlocked(settings, about, error.text);
+		if (taken.unlocked)
+			error_append(&error, ": COMMAND runs without the lock");
 		cmd_complain(about, &error);
 	}
 	taken.waited = clock_ms() - start;
@@ -135,6 +141,6 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	taken.outcome = "interrupted";
 	if (taken.held && session->lock.wish.kind != KIND_NONE)
 		cmd_give_back(session);
-	taken.held = false;
+	taken.held = taken.unlocked = false;
 	return taken;
 }

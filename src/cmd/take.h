@@ -9,6 +9,7 @@
 /* How taking a lock went. */
 struct taken {
 	bool held, interrupted;
+	bool unlocked;       /* COMMAND is to run without it (--unreachable) */
 	int status;          /* to exit with if it is not held */
 	int signal;          /* that ended the waiting, to die of; else 0 */
 	const char *outcome; /* "busy", "unreachable" ...; for programs */

@@ -25,7 +25,7 @@ static int set_fences(struct lock *const *locks, size_t count)
 	struct buffer fences = {0};
 	int result;
 
-	if (count == 1)
+	if (count <= 1)
 		return unsetenv("REDLOCK_FENCES");
 	ancestry_print_fences(&fences, locks, count);
 	result = setenv("REDLOCK_FENCES", fences.data, 1);
@@ -33,24 +33,43 @@ static int set_fences(struct lock *const *locks, size_t count)
 	return result;
 }
 
-int child_set_environment(struct lock *const *locks, size_t count)
+static int set_token(const struct lock *lock)
 {
-	const struct lock *lock = locks[0];
-	struct buffer held = {0}, fence = {0};
+	struct buffer fence = {0};
 	int result;
 
-	ancestry_extend(&held, locks, count);
 	buffer_print(&fence, "%" PRId64, lock->grant.fence);
-	result = setenv("REDLOCK_KEY", lock->names.key.data, 1) < 0 ||
-				 setenv("REDLOCK_TOKEN", lock->grant.token, 1) <
-					 0 ||
+	result = setenv("REDLOCK_TOKEN", lock->grant.token, 1) < 0 ||
 				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
+				 unsetenv("REDLOCK_UNLOCKED") < 0
+			 ? -1
+			 : 0;
+	buffer_release(&fence);
+	return result;
+}
+
+static int set_no_token(void)
+{
+	return unsetenv("REDLOCK_TOKEN") < 0 || unsetenv("REDLOCK_FENCE") < 0 ||
+			       setenv("REDLOCK_UNLOCKED", "1", 1) < 0
+		       ? -1
+		       : 0;
+}
+
+int child_set_environment(struct lock *const *locks, size_t count)
+{
+	struct buffer held = {0};
+	int result;
+
+	ancestry_extend(&held, locks, count > 0 ? count : 1);
+	result = setenv("REDLOCK_KEY", locks[0]->names.key.data, 1) < 0 ||
 				 setenv("REDLOCK_HELD", held.data, 1) < 0 ||
-				 set_fences(locks, count) < 0
+				 set_fences(locks, count) < 0 ||
+				 (count > 0 ? set_token(locks[0])
+					    : set_no_token()) < 0
 			 ? -1
 			 : 0;
 	buffer_release(&held);
-	buffer_release(&fence);
 	return result;
 }
 

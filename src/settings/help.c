@@ -30,7 +30,8 @@ static const struct group {
 	 "ttl exclusive shared permits reentrant token label quarantine "
 	 "replicas"},
 	{"COMMAND",
-	 "command pid min-hold max-hold kill-after on-lost status-fd"},
+	 "command pid min-hold max-hold kill-after on-lost unreachable "
+	 "status-fd"},
 	{"Servers", "server config set server-timeout"},
 	{"TLS (rediss://)", "cacert crl cert key-file sni insecure"},
 	{"Other", ""},

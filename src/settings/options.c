@@ -273,6 +273,15 @@ static const char *set_json(struct settings *settings, void *field, char *value)
 	return strcmp(value, "json") == 0 ? NULL : "json";
 }
 
+static const char *set_unreachable(struct settings *settings, void *field,
+				   char *value)
+{
+	(void)field;
+	settings->unlocked = strcmp(value, "run") == 0;
+	return settings->unlocked || strcmp(value, "fail") == 0 ? NULL
+								: "fail or run";
+}
+
 static const char *set_accept(struct settings *settings, void *field,
 			      char *value)
 {
@@ -379,6 +388,9 @@ const struct option options[] = {
 	 "what to do to COMMAND or PID if the lock is lost (kill); "
 	 "kill-group: stop PID's process group",
 	 .for_pid = true},
+	{0, "unreachable", TAKES_VALUE, "fail|run", RUN, set_unreachable, 0,
+	 "what to do if no quorum of servers is reached (fail); run: start "
+	 "COMMAND without the lock"},
 	{'c', "command", TAKES_VALUE, "STRING", RUN, set_text,
 	 FIELD(shell_command), "run STRING with $SHELL -c",
 	 .command_only = true},

@@ -90,7 +90,8 @@ struct settings {
 	bool kill_group; /* on_lost: the group that --pid leads */
 	const char *label;
 	const char *shell_command; /* -c */
-	int status_fd;             /* -1: none */
+	bool unlocked; /* COMMAND runs without a lock if no quorum is reached */
+	int status_fd; /* -1: none */
 	enum format format;
 	bool syslog;
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, yes,

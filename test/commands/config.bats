@@ -720,6 +720,7 @@ sample() {
 	accept) echo rights ;;
 	label) echo text ;;
 	on-lost) echo warn ;;
+	unreachable) echo run ;;
 	nonblock | syslog | verbose) echo yes ;;
 	*) echo "no sample of $1" >&2 && return 1 ;;
 	esac

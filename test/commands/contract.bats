@@ -143,6 +143,7 @@ members() {
 	rcli 0 SET "$KEY" somebody PX 60000
 	tell -n "$KEY" true
 	rcli 0 DEL "$KEY"
+	tell -S unix:///nonexistent/s --unreachable run "$KEY" true
 	tell -t 2s -k 100ms "$KEY" sh -c "'$TOOLS/ask' '$SERVERS/0/redis.sock' SET '$KEY' somebody; sleep 60"
 	output=${all%$'\n'}
 	members '
@@ -163,7 +164,7 @@ members() {
 	[[ $(jq -c '[.outcome, (.fences | type), (.token | type)]' <<<"$all" | paste -sd ' ') == \
 		'["done","object","string"] ["busy","null","null"]' ]]
 	outcome=$(jq -r .outcome <<<"$output" | paste -sd ' ')
-	[[ $outcome == 'done done overdue not-started unreachable misused busy lost' ]] || { echo "$outcome" >&2 && false; }
+	[[ $outcome == 'done done overdue not-started unreachable misused busy unlocked lost' ]] || { echo "$outcome" >&2 && false; }
 }
 
 @test "the members of doctor --format json" {

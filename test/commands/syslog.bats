@@ -121,6 +121,12 @@ has() {
 	redis-cli -s "$SOCKET" PING >/dev/null # for the next test, the pause is over
 }
 
+@test "a COMMAND that runs without its lock is told of, with a warning, and no end of the lock" {
+	logged_by <<<'"$REDLOCK" run --syslog -S unix:///nonexistent/s --unreachable run "$KEY" true'
+	has 'COMMAND runs without the lock: unix:///nonexistent/s: .*'
+	[[ $(cut -c 1-4 "$TMP/log") == '<76>' ]]
+}
+
 @test "a log that is a stream is told as well" {
 	STREAM=yes logged_by <<<'"$REDLOCK" run --syslog "$KEY" true'
 	has 'released after [^ ]*, fence [0-9]*: exit 0'

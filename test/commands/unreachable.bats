@@ -1,0 +1,100 @@
+#!/usr/bin/env bats
+# redlock run --unreachable run: for jobs that may run twice rather than never.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2153,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+
+setup_file() {
+	servers_start 1
+}
+
+# two_stop: three servers of the test's own, which have forgotten nothing; two are stopped.
+two_stop() {
+	export REDLOCK_QUARANTINE=0
+	servers_start 3
+	server_stop 1 2
+}
+
+SAYS='COMMAND runs without the lock'
+
+@test "where no server is reached, COMMAND runs without the lock, and one line says why" {
+	redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'echo ran; exit 7'
+	expect 7 ran "redlock: $KEY: .*: $SAYS"
+	# as without the option
+	redlock run --unreachable fail -S "$NOWHERE" "$KEY" echo ran
+	expect 69 '' "redlock: $KEY: .*[^k]"
+	REDLOCK_UNREACHABLE=run redlock run -n -S "$NOWHERE" -c 'echo ran' "$KEY"
+	expect 0 ran "redlock: $KEY: .*: $SAYS"
+	refuses 64 "--unreachable 'ran' is not fail or run" run --unreachable ran "$KEY" true
+}
+
+@test "two of three that do not answer are too few, and what the third granted is given back" {
+	two_stop
+	redlock run -n --unreachable run --server-timeout 300ms "$KEY" sh -c 'echo ran'
+	expect 0 ran "redlock: $KEY: .*: $SAYS"
+	key_free 0
+	server_continue 1 2
+	wait_until '"$REDLOCK" run -n "$KEY" true'
+}
+
+@test "it finds REDLOCK_KEY and REDLOCK_UNLOCKED in its environment, and no token or fence of others" {
+	REDLOCK_TOKEN=t REDLOCK_FENCE=1 REDLOCK_FENCES=x=1 \
+		redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'env | grep ^REDLOCK_ | grep -v _SERVERS= | sort'
+	expect 0 "REDLOCK_HELD=$KEY=[0-9a-f]{32}
+REDLOCK_KEY=$KEY
+REDLOCK_UNLOCKED=1" ".*: $SAYS"
+	# one that has its lock is not told so
+	redlock run --unreachable run -S "$NOWHERE" "$KEY" "$REDLOCK" run "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-} $REDLOCK_FENCE"'
+	expect 0 ' [0-9]+' ".*: $SAYS"
+}
+
+@test "a KEY that is busy, is no lock, or is refused is not one that cannot be reached" {
+	hold
+	redlock run -n --unreachable run "$KEY" echo ran
+	expect 75 '' '.*'
+	unhold
+	rcli 0 LPUSH "$KEY-list" x
+	redlock run -n --unreachable run "$KEY-list" echo ran
+	expect 65 '' '.*'
+	redlock run -n --unreachable run -S "$NOWHERE" --max-hold 1s --min-hold 2s "$KEY" echo ran
+	expect 64 '' '.*'
+	servers_start 1
+	rcli 0 CONFIG SET requirepass hunter2
+	redlock run -n --unreachable run "$KEY" echo ran
+	expect 77 '' '.*'
+}
+
+@test "-w says how long servers are waited for first" {
+	two_stop
+	spawn run "$REDLOCK" run --unreachable run --server-timeout 300ms -w 60s "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-locked}"'
+	wait_until 'grep -q "still waiting" "$TMP/run.err"'
+	server_continue 1 2
+	finish run
+	[[ $status == 0 && $(<"$TMP/run.out") == locked ]]
+	redlock run --unreachable run -S "$NOWHERE" -w 300ms "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-locked}"'
+	expect 0 1 "(.*still waiting.*
+)?redlock: $KEY: .*: $SAYS"
+}
+
+@test "--max-hold stops it, with what has left its session, and signals reach it" {
+	redlock run --unreachable run -S "$NOWHERE" -k 1s --max-hold 500ms "$KEY" sh -c 'setsid sleep 300 & echo $! >"$0"; exec sleep 300' "$TMP/pid"
+	expect 124 '' ".*: $SAYS
+redlock: $KEY: stopped after --max-hold 500ms"
+	wait_until '! is_alive "$(<"$TMP/pid")"'
+	spawn run "$REDLOCK" run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'trap "echo told; exit 9" USR1; : >"$0"; while :; do sleep 0.05; done' "$TMP/there"
+	wait_until '[[ -e $TMP/there ]]'
+	kill -USR1 "$(pid run)"
+	finish run
+	[[ $status == 9 && $(<"$TMP/run.out") == told ]]
+}
+
+@test "--status-fd says unlocked, and how COMMAND ended" {
+	redlock run --unreachable run -S "$NOWHERE" --status-fd 9 "$KEY" sh -c 'exit 3' 9>"$TMP/status"
+	[[ $status == 3 ]]
+	[[ $(json '[.outcome, .child_exit, .held_ms, .token, .fence]' "$TMP/status") == '["unlocked",3,0,null,null]' ]]
+	redlock run --unreachable run -S "$NOWHERE" --status-fd 9 --also "$KEY-2" "$KEY" redlock-no-such-command 9>"$TMP/status"
+	[[ $status == 127 ]]
+	[[ $(json '[.outcome, .child_exit, .fences]' "$TMP/status") == '["not-started",null,null]' ]]
+}
