@@ -1,9 +1,10 @@
 /*
  * The tokens of several locks as one text, which `acquire` prints, and `release` and
  * `extend` take apart: "TOKEN=TOKEN=TOKEN", in the bytewise order of the keys, so that it
- * does not matter in which order these are named. No token of redlock
- * has a '=' (bounds.h); one of another program may, but is never in such a text. If all are equal, as an owner (-r) may
- * have one token for all, the text is that token: a text without a '=' is each key's.
+ * does not matter in which order these are named. No token of redlock has a '='
+ * (bounds.h); one of another program may, but is never in such a text. If all are equal,
+ * as an owner (-r) may have one token for all, the text is that token: a text without a
+ * '=' is each key's.
  */
 #ifndef BASE_TOKENS_H
 #define BASE_TOKENS_H

@@ -51,6 +51,18 @@ finds() {
 		'circle: base/error net/url redlock settings/config'
 }
 
+@test "an include that leads up is found, however it is written" {
+	file base/error.h ../net/url.h
+	finds 'src/base/error.h includes net/url.h: net is not below base' \
+		'circle: base/error net/url'
+	echo '#include <wait/queue.h>' >"$TMP/src/base/error.h"
+	finds 'src/base/error.h includes wait/queue.h: wait is not below base'
+	file base/error.h
+	file settings/options.h config.h
+	file settings/config.h options.h
+	finds 'circle: settings/config settings/options'
+}
+
 @test "settings know the URL of a server, and nothing else above base" {
 	file net/stream.h
 	file settings/options.c net/stream.h settings/config.h
