@@ -11,18 +11,6 @@
 #include "base/duration.h"
 #include "show/inspect.h"
 
-static int write_line(int fd, const struct buffer *line, const char *end)
-{
-	struct buffer text = {0};
-	int result;
-
-	cmd_add_line(&text, line, fd, end);
-	result = fd == STDOUT_FILENO ? cmd_print(text.data, text.length)
-				     : output_write(fd, text.data, text.length);
-	buffer_release(&text);
-	return result;
-}
-
 /* --- asking --------------------------------------------------------------- */
 
 /* The holder with a quorum, or else the first. */
@@ -47,7 +35,7 @@ static bool read_yes(void)
 
 static bool prompt(const struct holders *holders, const struct seen *holder)
 {
-	struct buffer line = {0};
+	struct buffer line = {0}, text = {0};
 	struct busy who =
 		holder != NULL ? holder->who : (struct busy){.held = -1};
 
@@ -57,8 +45,10 @@ static bool prompt(const struct holders *holders, const struct seen *holder)
 	if (holders->holding.total > 1)
 		buffer_print(&line, ", and %" PRId64 " more",
 			     holders->holding.total - 1);
-	write_line(STDERR_FILENO, &line, "? [y/N] ");
+	cmd_add_line(&text, &line, STDERR_FILENO, "? [y/N] ");
+	(void)output_write(STDERR_FILENO, text.data, text.length);
 	buffer_release(&line);
+	buffer_release(&text);
 	return read_yes();
 }
 
@@ -93,12 +83,13 @@ static int confirm(struct holders *holders, bool foreign,
 
 /* --- breaking ------------------------------------------------------------- */
 
+/* 0, or an exit status. */
 static int print_evicted(const struct holders *holders)
 {
 	const struct crowd *holding = &holders->holding;
-	struct buffer line = {0};
+	struct buffer line = {0}, lines = {0};
 	char text[DURATION_TEXT];
-	int result = 0;
+	int status;
 
 	for (size_t n = 0; n < holding->count; n++) {
 		const struct busy *who = &holding->seen[n].who;
@@ -112,17 +103,19 @@ static int print_evicted(const struct holders *holders)
 		if (who->held >= 0)
 			buffer_print(&line, ", held for %s",
 				     duration_format(text, who->held));
-		result |= write_line(STDOUT_FILENO, &line, "\n");
+		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
 	}
 	if (holding->total > (int64_t)holding->count) {
 		line.length = 0;
 		buffer_print(&line, "%s: evicted %" PRId64 " more",
 			     holders->names.key.data,
 			     holding->total - (int64_t)holding->count);
-		result |= write_line(STDOUT_FILENO, &line, "\n");
+		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
 	}
+	status = cmd_print(lines.data, lines.length);
 	buffer_release(&line);
-	return result;
+	buffer_release(&lines);
+	return status;
 }
 
 static int break_lock(struct holders *holders, const char *digest,
@@ -137,13 +130,13 @@ static int break_lock(struct holders *holders, const char *digest,
 		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	if (holders_servers(holders, STANDING_HELD) > 0)
+	if (holders_servers(holders, STANDING_HELD) > 0) {
 		journal_broken(settings, holders_fence(holders),
 			       holders->holding.count > 0
 				       ? &holders->holding.seen[0].who
 				       : NULL);
-	if (holders_servers(holders, STANDING_HELD) > 0)
-		return printed < 0 ? EXIT_SYSTEM : EXIT_DONE;
+		return printed;
+	}
 	log_error("%s: %s", holders->names.key.data,
 		  holders_servers(holders, STANDING_CHANGED) > 0
 			  ? "someone else holds it now: nothing was broken"
