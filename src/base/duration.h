@@ -7,7 +7,6 @@
 #ifndef BASE_DURATION_H
 #define BASE_DURATION_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define DURATION_MAX (INT64_C(36500) * 86400000) /* a hundred years, in ms */

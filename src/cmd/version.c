@@ -1,6 +1,5 @@
 #include "cmd/version.h"
 
-#include <unistd.h>
 
 #include "built.h"
 #include "cmd/print.h"

@@ -1,6 +1,5 @@
 #include "lock/explain.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "lock/trust.h"

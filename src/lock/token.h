@@ -6,7 +6,6 @@
 #ifndef LOCK_TOKEN_H
 #define LOCK_TOKEN_H
 
-#include <stdint.h>
 
 #include "base/bounds.h"
 

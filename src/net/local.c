@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <libutil.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -23,7 +23,6 @@ struct tls {
 	struct tls_failure *failure;
 	size_t left;  /* of what this call may take off the socket */
 	int cause;    /* errno of the socket; 0: it has not failed */
-	bool ended;   /* the peer sends no more */
 	bool wanted;  /* the peer has asked for a certificate */
 	bool greeted; /* the handshake is done */
 	bool read_writes, write_reads; /* what the last one waits for */
@@ -187,11 +186,9 @@ static int socket_read(BIO *bio, char *data, int size)
 		while (got < 0 && errno == EINTR);
 	if (got > 0)
 		tls->left -= (size_t)got < tls->left ? (size_t)got : tls->left;
-	else if (got == 0)
-		tls->ended = true;
-	else if (errno == EAGAIN)
+	else if (got < 0 && errno == EAGAIN)
 		BIO_set_retry_read(bio);
-	else
+	else if (got < 0)
 		tls->cause = errno;
 	return (int)got;
 }

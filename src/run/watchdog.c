@@ -1,7 +1,6 @@
 #include "run/watchdog.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 #include "settings/help.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "settings/options.h"

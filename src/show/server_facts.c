@@ -1,6 +1,5 @@
 #include "show/server_facts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "wait/queue.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
