@@ -89,13 +89,19 @@ static int print(const struct session *session)
 	return result;
 }
 
-static int give_back(struct session *session)
+/* keeper: that has the lock by now, or 0. The exit status. */
+static int print_or_give_back(struct session *session, pid_t keeper)
 {
 	struct error error;
 
+	if (print(session) == 0)
+		return EXIT_DONE;
 	error_system(&error, "the token cannot be written, so the lock is "
 			     "given back");
-	cmd_each(session, cmd_release_one);
+	if (keeper != 0)
+		keeper_recall(keeper);
+	else
+		cmd_each(session, cmd_release_one);
 	cmd_complain(&session->lock, &error);
 	return error.code;
 }
@@ -110,23 +116,6 @@ static void make_label(const struct session *session, pid_t holder,
 	cmd_hide_logins(session, label->data);
 }
 
-/* The keeper has the connections and the lock: nothing is left for us but to print
- * the token. */
-static void leave(struct session *session, pid_t keeper)
-{
-	struct error error;
-	int status = EXIT_DONE;
-
-	if (print(session) < 0) {
-		error_system(&error, "the token cannot be written, so the "
-				     "lock is given back");
-		keeper_recall(keeper);
-		cmd_complain(&session->lock, &error);
-		status = error.code;
-	}
-	_exit(status);
-}
-
 /* With the lock held. The exit status, also of the keeper. */
 static int hand_over(struct session *session, struct keeper *keeper)
 {
@@ -134,10 +123,11 @@ static int hand_over(struct session *session, struct keeper *keeper)
 	int status;
 
 	if (session->settings->pid == 0)
-		return print(session) == 0 ? EXIT_DONE : give_back(session);
+		return print_or_give_back(session, 0);
 	status = keep_start(keeper, session, &child);
+	/* the keeper has the connections and the lock */
 	if (status == 0 && child > 0)
-		leave(session, child);
+		_exit(print_or_give_back(session, child));
 	if (status != 0)
 		cmd_each(session, cmd_release_one);
 	return status;
