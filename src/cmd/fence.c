@@ -40,7 +40,7 @@ static int complain(const char *path, const char *doing)
 
 static int complain_of_content(const char *path)
 {
-	log_error("%s: it holds something else than a fence: name a file that "
+	log_error("%s: it holds something other than a fence: name a file that "
 		  "only redlock fence writes",
 		  path);
 	return EXIT_MISUSED;

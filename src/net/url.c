@@ -516,7 +516,7 @@ static const char *parse_seeds(struct url *url, char *rest, uint16_t port)
 		const char *wrong;
 
 		if (url->seed_count == SEEDS_MAX)
-			return "it takes 8 hosts at most";
+			return "more than 8 hosts";
 		seed->port = port;
 		wrong = endpoint_parse(seed, text);
 		for (size_t i = 0; wrong == NULL && i < url->seed_count; i++)
@@ -535,7 +535,7 @@ static const char *parse_seed_login(struct url *url, char *text)
 
 	/* twice: a part of a password, maybe, whose '&' was not escaped */
 	if (url->seed_user != NULL || url->seed_password != NULL)
-		return "'sentinel=' is there twice";
+		return "'sentinel=' is given twice";
 	wrong = read_login(text, &url->seed_user, &url->seed_password);
 	if (wrong == NULL &&
 	    (url->seed_password == NULL ? url->seed_user == NULL
@@ -552,7 +552,7 @@ static const char *parse_query(struct url *url, char *query, bool db)
 
 	while (wrong == NULL && (text = strsep(&query, "&")) != NULL) {
 		if (strncmp(text, "db=", 3) == 0) {
-			wrong = db ? "the database is there twice"
+			wrong = db ? "the database is given twice"
 				   : parse_db(url, text + 3);
 			db = true;
 		} else if (strncmp(text, OF_SENTINELS, strlen(OF_SENTINELS)) ==

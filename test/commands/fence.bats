@@ -71,14 +71,14 @@ has() {
 		$'7                  \nx' '7                     '; do
 		printf %s "$text" >"$FILE"
 		cp "$FILE" "$FILE.before"
-		refuses 65 "^redlock: $(literal "$FILE"): it holds something else than a fence: name a file that only redlock fence writes$" \
+		refuses 65 "^redlock: $(literal "$FILE"): it holds something other than a fence: name a file that only redlock fence writes$" \
 			fence "$FILE" 99
 		cmp "$FILE" "$FILE.before"
 	done
 	printf '7\0' >"$FILE"
 	mkfifo "$TMP/fifo"
 	for file in "$FILE" "$TMP/fifo" "$TMP" /dev/null; do
-		refuses 65 'it holds something else' fence "$file" 99
+		refuses 65 'it holds something other' fence "$file" 99
 	done
 	no_row_failed
 }
