@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "cmd/journal.h"
+#include "net/system_log.h"
 #include "settings/config.h"
 
 /* A file is shared with PID, offset and all: what PID writes after us would otherwise
@@ -30,7 +31,7 @@ static int open_stderr(const struct keeper *keeper)
 }
 
 /* A keeper has no standard error. So it says what has happened where PID would: in
- * what that has for standard error, or else to syslog(3). */
+ * what that has for standard error, or else to the system's log. */
 static bool borrow_stderr(const struct keeper *keeper)
 {
 	int fd = open_stderr(keeper);
@@ -59,12 +60,7 @@ static void say(const struct keeper *keeper, const struct buffer *line)
 		return_stderr();
 		return;
 	}
-	/* syslog(3) waits for a log that is stuck, but PID is to be stopped in time */
-	if (!process_aside())
-		return;
-	openlog("redlock-keeper", 0, LOG_CRON);
-	syslog(LOG_ERR, "%s", line->data);
-	_exit(EXIT_DONE);
+	system_log_send(LOG_ERR, line);
 }
 
 static void tell(const struct keeper *keeper, enum keeper_result kept,

@@ -136,14 +136,6 @@ int process_descriptor(int pidfd, int number)
 	return (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
 }
 
-bool process_aside(void)
-{
-	if (fork() != 0)
-		return false;
-	closefrom(0);
-	return true;
-}
-
 bool process_signal(const struct process *process, int number)
 {
 	int pidfd = process_pidfd(process->pid);

@@ -30,10 +30,6 @@ int process_send(int pidfd, int number);
 /* A descriptor of that process, with the same file offset, or -1 with errno. */
 int process_descriptor(int pidfd, int number);
 
-/* True in a new process, without descriptors, for what may take for ever: it ends by
- * _exit, and nobody waits for it. False in this one. */
-bool process_aside(void);
-
 /* Sends number to this process, and never to a later one that has its pid. False
  * if it has ended. */
 bool process_signal(const struct process *process, int number);

@@ -142,3 +142,18 @@ has() {
 	strace -f -qq -o "$TMP/trace" -e trace=%network,%file "$REDLOCK" run "$KEY" true
 	run ! grep -F '/dev/log' "$TMP/trace"
 }
+
+@test "a KEY cannot forge a line of the log, nor can one that the keeper tells of" {
+	logged_by <<-'end'
+		key=$KEY'
+		<0>Jan  1 00:00:00 kernel: %n%s'
+		"$REDLOCK" run --syslog "$key" true
+		sleep 300 2>&- &
+		"$REDLOCK" acquire --pid $! -t 2s "$key" >/dev/null
+		"$REDLOCK" break -q -y "$key"
+		wait
+	end
+	wait_until 'grep -q "lock lost" "$TMP/log"'
+	[[ $(wc -l <"$TMP/log") == 3 ]]
+	[[ $(grep -cF "$KEY\\n<0>Jan  1 00:00:00 kernel: %n%s: " "$TMP/log") == 3 ]]
+}
