@@ -173,14 +173,21 @@ static void note_ends(const struct keeper *keeper, struct session *session,
 		      enum keeper_result kept)
 {
 	for (size_t i = 0; i < session->count; i++) {
+		const struct lock *lock = session->locks[i];
 		const struct answer *answer = &session_at(session, i)->answer;
-		bool failed =
-			kept != KEPT_GIVEN_BACK && answer->result == LOCK_ERROR;
+		enum lock_result released =
+			kept == KEPT_GIVEN_BACK ? LOCK_OK : answer->result;
 
-		if (session->locks[i] != keeper->lost)
-			journal_released(session->settings, session->locks[i],
-					 name_end(kept),
-					 failed ? answer->error.text : NULL);
+		if (lock == keeper->lost)
+			continue;
+		if (released == LOCK_NOT_HELD)
+			journal_lost(session->settings, lock,
+				     answer->error.text);
+		else
+			journal_released(
+				session->settings, lock, name_end(kept),
+				released == LOCK_ERROR ? answer->error.text
+						       : NULL);
 	}
 }
 

@@ -143,6 +143,27 @@ has() {
 	run ! grep -F '/dev/log' "$TMP/trace"
 }
 
+@test "with several keys each has its lines, and the one that is held by others is named" {
+	logged_by <<-'end'
+		"$REDLOCK" run --syslog --also "$KEY:2" "$KEY" "$REDLOCK" run --syslog -n -E 0 --also "$KEY:2" "$KEY:3" true
+		sleep 300 &
+		"$REDLOCK" acquire --syslog --pid $! --also "$KEY:2" "$KEY" >/dev/null
+		"$REDLOCK" break -q -y --syslog "$KEY:2"
+		kill $!
+	end
+	has "acquired after [^ ]*, fence $(fence_at 0 "$KEY")"
+	KEY+=:2
+	has 'busy: held by .*'
+	has 'released after [^ ]*, fence [0-9]*: exit 0'
+	has 'broken, fence [0-9]*: held by .*'
+	has 'lost after [^ ]*, fence [0-9]*: .*KEY is gone'
+	run ! grep -E "$KEY: released after .*: the process has ended" "$TMP/log"
+	KEY=${KEY%:2}
+	has 'released after [^ ]*, fence [0-9]*: exit 0'
+	has 'released after [^ ]*, fence [0-9]*: the process has ended'
+	run ! grep -F "$KEY:3: " "$TMP/log"
+}
+
 @test "a KEY cannot forge a line of the log, nor can one that the keeper tells of" {
 	logged_by <<-'end'
 		key=$KEY'
