@@ -423,8 +423,10 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 	if (lock->wish.kind == KIND_NONE)
 		return LOCK_OK;
 	result = attempt_raise(lock, wait, error);
-	if (result != LOCK_OK)
+	if (result != LOCK_OK) {
+		busy->broken = !ballot_lacks_replicas(ballot);
 		return result;
+	}
 	lock->grant.started = started;
 	lock->grant.acquired = clock_ms();
 	lock->grant.lease = lock->wish.ttl;

@@ -156,6 +156,14 @@ bool ballot_is_unacknowledged(const struct ballot *ballot, size_t i)
 	       refusal->text[0] != '\0';
 }
 
+bool ballot_lacks_replicas(const struct ballot *ballot)
+{
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot_is_unacknowledged(ballot, i))
+			return true;
+	return false;
+}
+
 bool ballot_is_hopeless(const struct ballot *ballot)
 {
 	size_t left = ballot->quorum->count;

@@ -95,6 +95,7 @@ bool ballot_failed_for_good(const struct ballot *ballot, size_t server);
 
 /* The server granted or kept it, but too few of its replicas have that. */
 bool ballot_is_unacknowledged(const struct ballot *ballot, size_t server);
+bool ballot_lacks_replicas(const struct ballot *ballot); /* some server does */
 
 /* So many servers have failed for good that no quorum is left. */
 bool ballot_is_hopeless(const struct ballot *ballot);

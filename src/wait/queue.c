@@ -107,13 +107,11 @@ static void tell_outage(const struct queue *queue)
 static enum lock_result miss(struct queue *queue, enum lock_result result)
 {
 	const struct ballot *ballot = &queue->lock->ballot;
-	bool told = queue->outage.code != 0, lacks_replicas = false;
+	bool told = queue->outage.code != 0;
 
 	if (result == LOCK_INTERRUPTED)
 		return result;
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		lacks_replicas |= ballot_is_unacknowledged(ballot, i);
-	if (!lacks_replicas)
+	if (!ballot_lacks_replicas(ballot))
 		return LOCK_AGAIN;
 	explain_failure(ballot, &queue->outage);
 	if (!queue->lacks_replicas && !told)

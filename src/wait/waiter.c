@@ -45,19 +45,29 @@ static int64_t next_pause(const struct waiter *waiter, const struct lock *lock,
 	return deadline_jitter(doubled(1, waiter->tries - 1, PAUSE_LONGEST));
 }
 
+/* The servers are there, but for the one that failed after its grant. */
+static bool is_broken(enum lock_result result, const struct busy *busy,
+		      const struct error *error)
+{
+	return result == LOCK_ERROR && busy->broken && error->transient;
+}
+
 static bool is_over(const struct waiter *waiter, enum lock_result result,
 		    const struct lock *lock, const struct busy *busy,
 		    const struct error *error)
 {
 	const struct patience *patience = waiter->patience;
+	bool broken = is_broken(result, busy, error);
 
 	if (result == LOCK_OK || result == LOCK_INTERRUPTED)
 		return true;
 	if (result == LOCK_BUSY && busy->nested)
 		return true;
+	if (!patience->wait && (result == LOCK_BUSY ? busy->split : broken))
+		return clock_ms() - waiter->began >
+		       lock->ballot.quorum->timeout;
 	if (result == LOCK_BUSY && !patience->wait)
-		return !busy->split || clock_ms() - waiter->began >
-					       lock->ballot.quorum->timeout;
+		return true;
 	if (result == LOCK_ERROR && !patience->wait)
 		return deadline_passed(waiter->limit) ||
 		       !trust_is_short_of_records(&lock->ballot) ||
@@ -69,8 +79,9 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 		return true;
 	if (result != LOCK_ERROR)
 		return false;
-	return !error->transient || (!waiter->answered && patience->limit < 0 &&
-				     !lock_is_quarantined(lock));
+	return !error->transient ||
+	       (!waiter->answered && !broken && patience->limit < 0 &&
+		!lock_is_quarantined(lock));
 }
 
 static void tell_outage(struct waiter *waiter, const struct lock *lock,
@@ -199,7 +210,7 @@ static enum lock_result go_on(struct waiter *waiter, struct lock *lock,
 
 		if (is_over(waiter, result, lock, busy, error))
 			return result;
-		if (result == LOCK_ERROR)
+		if (result == LOCK_ERROR && !busy->broken)
 			tell_outage(waiter, lock, error);
 		else
 			waiter->answered = true;

@@ -19,7 +19,8 @@
  *
  * An attempt that does not wait (-n) may be granted by some servers only, while
  * nobody is seen to have a quorum. Then it has met others like it. It is made
- * again for the time of a round, so that one of them gets the lock. If votes are only
+ * again for the time of a round, so that one of them gets the lock. So it is if a server
+ * fails between its grant and the raising of its fence. If votes are only
  * missing because servers have lost KEY's record, it is made again until they count, or
  * until the limit, if there is one.
  */

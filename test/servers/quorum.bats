@@ -417,6 +417,33 @@ redlock: $KEY: not held by this token: .*"
 	wait_until 'key_free 1'
 }
 
+# fails_between OPTION...: of three servers one has a larger fence, and the only other one that has granted KEY
+# fails before it is told; the third one comes in its stead.
+fails_between() {
+	servers_start 3
+	proxies_start
+	rcli 0 HSET "$(record)" fence $(($(server_ms 0) + 3600000))
+	proxy 0 hold
+	proxy 2 hold
+	spawn run "$REDLOCK" run -S "$(proxy_urls)" --quarantine 0 --server-timeout 20s -t 5m "$@" "$KEY" echo ran
+	wait_until '[[ $(rcli 1 EXISTS "$KEY") == 1 ]]'
+	proxy 1 reset
+	proxy 0 pass
+	wait_until 'proxy_did 1 reset 2'
+	proxy 2 pass
+	finish run
+	expect 0 ran
+	wait_until 'nothing_left 0 2'
+}
+
+@test "a voter that fails before it knows the fence costs no more than that attempt, with -n" {
+	fails_between -n
+}
+
+@test "a voter that fails before it knows the fence costs no more than that attempt, without -n" {
+	fails_between
+}
+
 @test "what one server releases and another has lost is released, whatever the third one has" {
 	servers_start 3
 	take
