@@ -50,12 +50,6 @@ static void on_rights(void *context, size_t i, const struct reply *reply)
 	refused->named = true;
 }
 
-static bool never(void *context)
-{
-	(void)context;
-	return false;
-}
-
 /* Whether there is one to be asked. */
 static bool find(struct refused *refused, const struct ballot *ballot)
 {
@@ -80,7 +74,7 @@ static bool find(struct refused *refused, const struct ballot *ballot)
 static void ask(struct lock *lock, struct refused *refused, int interrupt)
 {
 	struct quorum *quorum = lock->ballot.quorum;
-	struct reply_handler handler = {refused, on_rights, never};
+	struct reply_handler handler = {refused, on_rights, NULL};
 	struct argument dead =
 		names_channel(&lock->names, "-", lock->grant.token);
 

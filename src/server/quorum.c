@@ -229,6 +229,12 @@ static bool step(struct round *round, struct wait wait)
 	return polled[0].revents != 0 && signals_have_come(wait.interrupt);
 }
 
+static bool is_certain(const struct reply_handler *handler)
+{
+	return handler != NULL && handler->certain != NULL &&
+	       handler->certain(handler->context);
+}
+
 enum gathered quorum_gather(struct quorum *quorum, struct wait wait,
 			    const struct reply_handler *handler)
 {
@@ -236,7 +242,7 @@ enum gathered quorum_gather(struct quorum *quorum, struct wait wait,
 
 	for (;;) {
 		give_up_failed(&round);
-		if (handler->certain(handler->context))
+		if (is_certain(handler))
 			return GATHER_CERTAIN;
 		if (!is_waiting(quorum))
 			return GATHER_OVER;
@@ -259,8 +265,7 @@ enum gathered quorum_idle(struct quorum *quorum, struct wait wait,
 
 	while (!deadline_passed(wait.until)) {
 		give_up_failed(&round);
-		if (handler != NULL && handler->certain != NULL &&
-		    handler->certain(handler->context))
+		if (is_certain(handler))
 			return GATHER_CERTAIN;
 		if (step(&round, wait))
 			return GATHER_INTERRUPTED;

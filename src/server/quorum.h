@@ -54,7 +54,7 @@ enum gathered { GATHER_CERTAIN, GATHER_OVER, GATHER_INTERRUPTED };
 struct reply_handler {
 	void *context;
 	void (*reply)(void *context, size_t server, const struct reply *reply);
-	bool (*certain)(void *context);
+	bool (*certain)(void *context); /* NULL: all answers are waited for */
 };
 
 /* Takes over the count URLs; a server is asked for its identity if there is
@@ -117,8 +117,8 @@ enum gathered quorum_gather(struct quorum *quorum, struct wait wait,
 			    const struct reply_handler *handler);
 
 /* Reads what servers still send and sends what they still have to get, until
- * the deadline, an interrupt, or the handler (its certain may be NULL)
- * has heard enough: CERTAIN. It gets the late answers to the last round. */
+ * the deadline, an interrupt, or the handler has heard enough: CERTAIN. It gets
+ * the late answers to the last round. */
 enum gathered quorum_idle(struct quorum *quorum, struct wait wait,
 			  const struct reply_handler *handler);
 

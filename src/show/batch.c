@@ -19,11 +19,6 @@ void batch_clear(struct batch *batch)
 	batch->count = 0;
 }
 
-void batch_release(struct batch *batch)
-{
-	batch_clear(batch);
-}
-
 void batch_add(struct batch *batch, struct argument key, struct argument record)
 {
 	batch->pairs[2 * batch->count] = key;
@@ -98,15 +93,9 @@ static void on_batch(void *context, size_t i, const struct reply *reply)
 	batch->answered[i] = true;
 }
 
-static bool never(void *context)
-{
-	(void)context;
-	return false;
-}
-
 void batch_round(struct batch *batch)
 {
-	struct reply_handler handler = {batch, on_batch, never};
+	struct reply_handler handler = {batch, on_batch, NULL};
 	struct quorum *quorum = batch->ballot.quorum;
 
 	ballot_open(&batch->ballot, NULL);

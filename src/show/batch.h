@@ -37,7 +37,6 @@ struct batch {
 };
 
 void batch_init(struct batch *batch, struct quorum *quorum);
-void batch_release(struct batch *batch);
 
 /* Takes over both names. */
 void batch_add(struct batch *batch, struct argument key,
@@ -49,6 +48,7 @@ void batch_round(struct batch *batch);
 /* Whether a quorum has the n-th that was added; *listed is filled then. */
 bool batch_tell(const struct batch *batch, size_t n, struct listed *listed);
 
+/* Forgets what was added; also at the end. */
 void batch_clear(struct batch *batch);
 
 /* Whether the servers that are not lost are enough. */

@@ -302,12 +302,6 @@ static void hear(void *context, size_t i, const struct reply *reply)
 		stage->hear(doctor, i, reply);
 }
 
-static bool never(void *context)
-{
-	(void)context;
-	return false;
-}
-
 /* --- listening, as waiters do --------------------------------------------- */
 
 static void on_change(void *context, size_t i)
@@ -376,7 +370,7 @@ static const struct stage stages[] = {
  * it stays known why. */
 static void go_through(struct doctor *doctor, const struct stage *stage)
 {
-	struct reply_handler handler = {doctor, hear, never};
+	struct reply_handler handler = {doctor, hear, NULL};
 	struct quorum *quorum = doctor->lock.ballot.quorum;
 
 	log_step("%s", stage->name);

@@ -210,16 +210,10 @@ static void on_scan(void *context, size_t i, const struct reply *reply)
 	keep_names(listing, reply);
 }
 
-static bool never(void *context)
-{
-	(void)context;
-	return false;
-}
-
 /* One page of the scanned server's names; false if the server is lost. */
 static bool scan_page(struct listing *listing, const char *pattern)
 {
-	struct reply_handler handler = {listing, on_scan, never};
+	struct reply_handler handler = {listing, on_scan, NULL};
 	struct ballot *ballot = &listing->batch.ballot;
 	struct quorum *quorum = ballot->quorum;
 	size_t i = listing->scanned;
@@ -400,7 +394,7 @@ int scan_locks(struct quorum *quorum, const char *pattern,
 		explain_failure(&listing->batch.ballot, error);
 		result = -1;
 	}
-	batch_release(&listing->batch);
+	batch_clear(&listing->batch);
 	forget_names(listing);
 	tdestroy(listing->listed, free);
 	buffer_release(&records);

@@ -34,12 +34,6 @@ static void hear(void *context, size_t i, const struct reply *reply)
 		heard->longest = time;
 }
 
-static bool never(void *context)
-{
-	(void)context;
-	return false;
-}
-
 static void ask(struct quorum *quorum, const char *master)
 {
 	const struct argument words[] = {
@@ -72,7 +66,7 @@ void sentinels_ask(struct sentinels *sentinels, const struct url *url,
 		   int64_t timeout)
 {
 	struct heard heard = {.longest = -1};
-	struct reply_handler handler = {&heard, hear, never};
+	struct reply_handler handler = {&heard, hear, NULL};
 	struct quorum quorum;
 
 	*sentinels = (struct sentinels){0};
