@@ -1,6 +1,5 @@
 #include "cmd/version.h"
 
-
 #include "built.h"
 #include "cmd/print.h"
 #include "net/tls_load.h"

@@ -424,7 +424,7 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 		return LOCK_OK;
 	result = attempt_raise(lock, wait, error);
 	if (result != LOCK_OK) {
-		busy->broken = !ballot_lacks_replicas(ballot);
+		busy->unraised = !ballot_lacks_replicas(ballot);
 		return result;
 	}
 	lock->grant.started = started;

@@ -83,7 +83,7 @@ struct busy {
 	bool is_hash; /* it is a reentrant lock, ours or Redisson's */
 	bool split;   /* several try, and none may have it */
 	/* a quorum granted it, and had one vote too few when the fence was raised */
-	bool broken;
+	bool unraised;
 };
 
 /* Appends "web3 pid 812 'backup.sh'". */

@@ -6,7 +6,6 @@
 #ifndef LOCK_TOKEN_H
 #define LOCK_TOKEN_H
 
-
 #include "base/bounds.h"
 
 #define TOKEN_SIZE 33 /* with the NUL */

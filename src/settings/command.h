@@ -4,7 +4,6 @@
 #ifndef SETTINGS_COMMAND_H
 #define SETTINGS_COMMAND_H
 
-
 struct settings;
 struct error;
 

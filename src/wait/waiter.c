@@ -46,10 +46,10 @@ static int64_t next_pause(const struct waiter *waiter, const struct lock *lock,
 }
 
 /* The servers are there, but for the one that failed after its grant. */
-static bool is_broken(enum lock_result result, const struct busy *busy,
-		      const struct error *error)
+static bool is_unraised(enum lock_result result, const struct busy *busy,
+			const struct error *error)
 {
-	return result == LOCK_ERROR && busy->broken && error->transient;
+	return result == LOCK_ERROR && busy->unraised && error->transient;
 }
 
 static bool is_over(const struct waiter *waiter, enum lock_result result,
@@ -57,13 +57,13 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 		    const struct error *error)
 {
 	const struct patience *patience = waiter->patience;
-	bool broken = is_broken(result, busy, error);
+	bool unraised = is_unraised(result, busy, error);
 
 	if (result == LOCK_OK || result == LOCK_INTERRUPTED)
 		return true;
 	if (result == LOCK_BUSY && busy->nested)
 		return true;
-	if (!patience->wait && (result == LOCK_BUSY ? busy->split : broken))
+	if (!patience->wait && (result == LOCK_BUSY ? busy->split : unraised))
 		return clock_ms() - waiter->began >
 		       lock->ballot.quorum->timeout;
 	if (result == LOCK_BUSY && !patience->wait)
@@ -80,7 +80,7 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 	if (result != LOCK_ERROR)
 		return false;
 	return !error->transient ||
-	       (!waiter->answered && !broken && patience->limit < 0 &&
+	       (!waiter->answered && !unraised && patience->limit < 0 &&
 		!lock_is_quarantined(lock));
 }
 
@@ -210,7 +210,7 @@ static enum lock_result go_on(struct waiter *waiter, struct lock *lock,
 
 		if (is_over(waiter, result, lock, busy, error))
 			return result;
-		if (result == LOCK_ERROR && !busy->broken)
+		if (result == LOCK_ERROR && !busy->unraised)
 			tell_outage(waiter, lock, error);
 		else
 			waiter->answered = true;
