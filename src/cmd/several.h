@@ -9,7 +9,8 @@
  * Why nobody waits in a circle: a process that waits for a key holds only keys before it.
  * So in any chain of processes, each of which waits for a key that the next one holds,
  * the keys rise. In a round a process may hold any of its keys, but a round ends by
- * itself; if votes were split, after a few attempts.
+ * itself; if votes were split, after a few attempts. This is not so for nested runs: what
+ * a process above holds is not given back, so they may wait in a circle.
  *
  * Why one of several that begin at once is served, even if none of them waits (-n): in
  * its round each may get a key that another one needs, and gives it back only after the
