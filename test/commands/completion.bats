@@ -128,6 +128,19 @@ types() {
 	STEPS
 }
 
+@test "COMMAND's own completion begins at COMMAND, not at a KEY or value that looks like it" {
+	types <<-STEPS
+		type _command_offset() { COMPREPLY=("word-\$1"); }
+		see ready> \$
+		key redlock run --label git git git ch^I
+		see word-5 \$
+		key ^U
+		key redlock run -S redis://h:1 git -- git ch^I
+		see word-10 \$
+		key ^U
+	STEPS
+}
+
 # types_in_zsh <STEPS: the same in zsh, which says nothing that is not in its line.
 types_in_zsh() {
 	cp "$ROOT/scripts/redlock.zsh-completion" "$TMP/_redlock"
