@@ -187,12 +187,7 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
 @test "a file that may not be read is a wrong configuration; a home that may not be entered has none" {
-	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	set_new
-	chmod 755 "$SET"
-	# a copy that they can reach: this tree may be in /root
-	install -m 755 "$REDLOCK" "$SET/redlock"
-	REDLOCK=$SET/redlock
+	reachable
 	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	mkdir -m 755 "$SET/home"
 	install -m 600 /dev/null "$SET/home/redlock.conf"
@@ -232,11 +227,7 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
 @test "a password that a group can read is pointed out, but for root's file" {
-	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	set_new
-	chmod 755 "$SET"
-	install -m 755 "$REDLOCK" "$SET/redlock"
-	REDLOCK=$SET/redlock
+	reachable
 	printf 'password = hunter2\nserver = redis://127.0.0.1:1\n' >"$SET/redlock.conf"
 	chmod 640 "$SET/redlock.conf"
 	chgrp 65534 "$SET/redlock.conf"
@@ -266,11 +257,7 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
 @test "a file of another user's is a wrong configuration, root's is none, and sudo does not take the caller's" {
-	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	set_new
-	chmod 755 "$SET"
-	install -m 755 "$REDLOCK" "$SET/redlock"
-	REDLOCK=$SET/redlock
+	reachable
 	install -d "$SET/home/.config"
 	echo "server = $NOWHERE" >"$SET/home/.config/redlock.conf"
 	chmod 644 "$SET/home/.config/redlock.conf"
@@ -851,15 +838,11 @@ system_file() {
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
 @test "who runs with more rights than the caller reads no file of the caller's choice" {
-	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	set_new
-	chmod 755 "$SET"
-	install -m 755 "$REDLOCK" "$SET/redlock"
+	reachable
 	echo 'tll = 5' >"$SET/redlock.conf"
 	chmod 644 "$SET/redlock.conf"
 	export XDG_CONFIG_HOME=$SET REDLOCK_SERVERS=$NOWHERE
 	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	REDLOCK=$SET/redlock
 	refuses 78 'redlock.conf:1: unknown' acquire key
 	chmod u+s "$SET/redlock"
 	install -m 4755 "$(command -v id)" "$SET/id"

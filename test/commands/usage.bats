@@ -885,13 +885,8 @@ shows_no_secret() {
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
 @test "a password file of another user's is a wrong configuration, and named" {
-	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	set_new
-	chmod 755 "$SET"
+	reachable
 	install -m 600 /dev/null "$SET/password"
-	# a copy that they can reach: this tree may be in /root
-	install -m 755 "$REDLOCK" "$SET/redlock"
-	REDLOCK=$SET/redlock
 	TRACER=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	REDLOCK_PASSWORD_FILE=$SET/password refuses 78 "$(literal "$SET/password").*Permission denied" acquire key
 	no_row_failed

@@ -119,20 +119,6 @@ proxy_addresses() {
 	echo "127.0.0.1:$(<"$PROXIES/0.port"),127.0.0.1:$(<"$PROXIES/1.port"),127.0.0.1:$(<"$PROXIES/2.port")"
 }
 
-# monitor I: all that it is asked from now on is in $TMP/monitorI.out; requests I: how many of that are
-# scripts for KEY.
-monitor() {
-	spawn "monitor$1" redis-cli -s "$SERVERS/$1/redis.sock" MONITOR
-	wait_until "[[ -s \$TMP/monitor$1.out ]]"
-}
-
-requests() {
-	local mark=$KEY-$EPOCHREALTIME
-	rcli "$1" ECHO "$mark" >/dev/null
-	wait_until "grep -q '\"ECHO\" \"$mark\"' \"\$TMP/monitor$1.out\"" || return
-	grep -ci "\"EVAL\".*\"$KEY\"" "$TMP/monitor$1.out" || :
-}
-
 # ---------------------------------------------------------------- Sentinels
 #
 # They are a set of their own: `sentinels rcli 1 PING`, `sentinels server_stop 0 2`.

@@ -834,6 +834,20 @@ renewals() {
 	while ((count-- > 0)); do wait_until "ttl_rose ${2:-0}" || return; done
 }
 
+# monitor I: all that it is asked from now on is in $TMP/monitorI.out; requests I: how many of that are
+# scripts for KEY.
+monitor() {
+	spawn "monitor$1" redis-cli -s "$SERVERS/$1/redis.sock" MONITOR
+	wait_until "[[ -s \$TMP/monitor$1.out ]]"
+}
+
+requests() {
+	local mark=$KEY-$EPOCHREALTIME
+	rcli "$1" ECHO "$mark" >/dev/null
+	wait_until "grep -q '\"ECHO\" \"$mark\"' \"\$TMP/monitor$1.out\"" || return
+	grep -ci "\"EVAL\".*\"$KEY\"" "$TMP/monitor$1.out" || :
+}
+
 # ttl_rose I: since the last look.
 ttl_rose() {
 	local before=$last_ttl

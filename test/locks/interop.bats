@@ -329,19 +329,6 @@ asks_at_each_message() {
 	(($(requests 0) >= before + 20))
 }
 
-# monitor I, requests I: as in discovery.bash.
-monitor() {
-	spawn "monitor$1" redis-cli -s "$SERVERS/$1/redis.sock" MONITOR
-	wait_until "[[ -s \$TMP/monitor$1.out ]]"
-}
-
-requests() {
-	local mark=$KEY-$EPOCHREALTIME
-	rcli "$1" ECHO "$mark" >/dev/null
-	wait_until "grep -q '\"ECHO\" \"$mark\"' \"\$TMP/monitor$1.out\"" || return
-	grep -ci "\"EVAL\".*\"$KEY\"" "$TMP/monitor$1.out" || :
-}
-
 @test "Redisson: the first in line, and nobody else, listens to what its waiters listen to" {
 	local option
 	for option in -r -x -s -P2; do
