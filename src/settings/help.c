@@ -26,7 +26,7 @@ static const struct group {
 } groups[] = {
 	{"Waiting", "nonblock wait conflict-exit-code poll tries"},
 	{"The lock",
-	 "ttl exclusive shared permits reentrant token label quarantine "
+	 "ttl exclusive shared permits reentrant also token label quarantine "
 	 "replicas"},
 	{"COMMAND",
 	 "command pid min-hold max-hold kill-after on-lost unreachable "

@@ -43,7 +43,7 @@ setup() {
 	done
 }
 
-@test "an option behind COMMAND is COMMAND's: its --help is not redlock's" {
+@test "an option after COMMAND is COMMAND's: its --help is not redlock's" {
 	unset REDLOCK_PASSWORD_FILE
 	redlock run -S "$NOWHERE" key cat --help
 	[[ $status == 69 && $output == '' ]]
@@ -81,6 +81,7 @@ setup() {
 	done
 	redlock run --help=all
 	[[ $(grep -E '^[A-Z].*:$' <<<"$output" | paste -sd ' ') == 'Waiting: The lock: COMMAND: Servers: TLS (rediss://): Other:' ]]
+	[[ $output =~ $'\nThe lock:\n'.*' --also KEY '.*$'\nCOMMAND:\n' ]]
 	refuses 64 "--help 'x' is not all or man" run --help=x
 	no_row_failed
 }
