@@ -200,7 +200,7 @@ static void hide(char *start, const char *end)
 	memset(start + shown + rest, '\0', length - shown);
 }
 
-/* The login of Sentinels in text, behind '?' or '&'; NULL if there is none. */
+/* The login of Sentinels in text, after '?' or '&'; NULL if there is none. */
 static char *find_seed_login(const char *text)
 {
 	const char *at = text;

@@ -194,7 +194,7 @@ setup() {
 	[[ $status == 0 && $output == "$(rcli 0 GET "$KEY")" ]]
 }
 
-@test "options may stand behind KEY, and -- ends them" {
+@test "options may stand after KEY, and -- ends them" {
 	redlock acquire "$KEY" -n --ttl 50
 	expect 0 '[0-9a-f]{32}'
 	redlock release "$KEY" --server-timeout=2 "$output"
@@ -332,7 +332,7 @@ left_to() {
 	done
 }
 
-@test "extend of a lock that is lost is 1, and neither makes it nor lengthens another's" {
+@test "extend of a lock that is lost is 1, and neither takes it nor extends the lock of somebody else" {
 	redlock acquire "$KEY"
 	local token=$output left
 	rcli 0 DEL "$KEY"

@@ -379,7 +379,7 @@ signal_state() {
 	redlock=$(rcli 0 HVALS "$(record)" | sed -n 's/^pid=//p')
 	[[ $redlock ]]
 	[[ $(ps -o pgid= -p "$command") == $(ps -o pgid= -p "$redlock") ]]
-	# stopped, so that what redlock might add comes behind the first, and not at the same moment
+	# stopped, so that what redlock might add comes after the first, and not at the same moment
 	stop_process "$redlock"
 	type_keys session '\003'
 	wait_until '[[ $(heard INT) == 2 ]]'
@@ -590,7 +590,7 @@ signal_state() {
 	key_free 0
 }
 
-@test "--tries gives up after so many attempts" {
+@test "--tries N gives up after N attempts" {
 	servers_start 1
 	hold
 	rcli 0 CONFIG RESETSTAT

@@ -600,7 +600,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
-@test "options behind KEY are refused: they would be COMMAND" {
+@test "options after KEY are refused: they would be COMMAND" {
 	local row words
 	while read -ra words; do
 		refuses 64 "$(literal "${words[0]}").*before KEY|before KEY.*$(literal "${words[0]}")" run key "${words[@]}"
@@ -857,7 +857,7 @@ shows_no_secret() {
 	no_row_failed
 }
 
-@test "a password behind '?', as others have it, is told where it belongs" {
+@test "a password after '?', as other programs have it, is told where it belongs" {
 	local url told='a login goes before the host or the path, as in redis://user:password@host, or the password goes into REDLOCK_PASSWORD'
 	for url in 'redis://H?password=hunter2' 'redis://H/0?db=1&password=hunter2' 'redis://H/0?username=bob' \
 		'redis://H/0?password=p@ss' 'rediss://H?password=hunter2' 'unix:///s?password=hunter2' \
@@ -1038,7 +1038,7 @@ shows_no_secret() {
 	done
 }
 
-@test "an option's value stands behind it, or joined to it" {
+@test "an option's value stands after it, or joined to it" {
 	servers_start 1
 	local row words
 	while read -ra words; do

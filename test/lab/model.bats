@@ -82,7 +82,7 @@ finds() {
 	finds holds heal
 }
 
-@test "an extension that acquires, or putting back without a quorum, revives a lock behind a later one" {
+@test "an extension that acquires, or putting back without a quorum, revives a lock after a later one" {
 	finds refuted extend-takes heal-alone
 }
 

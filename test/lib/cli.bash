@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What the tests of the command line share, beyond helper.bash. Load it behind that.
+# What the tests of the command line share, beyond helper.bash. Load it after that.
 
 # shellcheck disable=SC2034 # for the tests
 
-# A server that refuses at once: what gets so far has been parsed and found right.
+# A server that refuses at once: a command that gets this far was parsed and found right.
 NOWHERE=unix:///nonexistent/redis.sock
 
 # refuses STATUS PATTERN ARGUMENT...: redlock ends so before it does anything: STATUS, nothing on

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sentinels that watch a master, and clusters; load it behind helper.bash.
+# Sentinels that watch a master, and clusters; load it after helper.bash.
 #
 # Each server has an address of its own below 127.0.0.0/8, so that all are on their default ports,
 # by which a cluster finds its second one. They are a set of helper.bash's: `rcli`, `server_stop`
@@ -127,7 +127,7 @@ sentinels() {
 	SERVERS=$SENTINELS SERVER_COUNT=3 "$@"
 }
 
-# sentinels_start REPLICAS [OPTION...]: a master, server 0, with so many replicas, servers 1 and on,
+# sentinels_start REPLICAS [OPTION...]: a master, server 0, with REPLICAS, servers 1 and on,
 # all with these redis-server OPTIONs; and three Sentinels, who know all of these and each other. They
 # call the master `main`, and take nobody for dead by themselves: see sentinels_watch.
 sentinels_start() {
@@ -279,7 +279,7 @@ fail() {
 # ---------------------------------------------------------------- clusters
 
 # cluster_start MASTERS [REPLICAS [OPTION...]]: servers 0 and on, of which each has the same share of the
-# slots; behind them the replicas, one of master 0, one of 1 and on; with these redis-server OPTIONs.
+# slots; after them the replicas, one of master 0, one of 1 and on; with these redis-server OPTIONs.
 # They take each other for dead after a minute. REDLOCK_SERVERS names all masters.
 cluster_start() {
 	local masters=$1 replicas=${2-0} i urls='' names=()
@@ -440,7 +440,7 @@ goes_on() {
 
 # ---------------------------------------------------------------- seeds that are told what to say
 
-# seeds_start COUNT [PREFIX...]: see tools/seed.py, which is run behind PREFIX; over TLS after
+# seeds_start COUNT [PREFIX...]: see tools/seed.py, which is run by PREFIX; over TLS after
 # speak_tls, with $SEED_CERTIFICATE where it is set.
 seeds_start() {
 	local count=$1 files=()

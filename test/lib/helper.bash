@@ -26,8 +26,8 @@ REDLOCK=${REDLOCK:-$ROOT/build/redlock}
 TOOLS=${REDLOCK%/*}/test
 STAMP=$TOOLS/stamp
 export ROOT REDLOCK TOOLS STAMP
-# A start takes a second under valgrind: so much longer are times that are none of what a test
-# says, but have to outlast some starts.
+# A start takes a second under valgrind: times that only have to outlast some starts, and about
+# which a test says nothing, are longer by as much.
 export SLOW=1
 [[ $REDLOCK != */valgrind/redlock ]] || SLOW=4
 PATH=/usr/bin:/bin:$PATH # the system's own python3, not a shim that is a script
@@ -137,7 +137,7 @@ finish() {
 	unset "spawned[$1]"
 }
 
-# forget_long_waits: $stderr without the lines that tell of a wait of 10 s or more: on a slow machine there are some.
+# forget_long_waits: $stderr without the lines about a wait of 10 s or more: on a slow machine there are some.
 forget_long_waits() {
 	[[ $stderr != *', waiting for '* ]] ||
 		stderr=$(grep -vE '^redlock: .*, waiting for ([1-9][0-9]+s|[0-9]+[mh].*)$' <<<"$stderr") || :
@@ -403,7 +403,7 @@ server_reload() {
 	for i; do server_ready "$i"; done
 }
 
-# known_for MS I...: these servers have known KEY for so long.
+# known_for MS I...: these servers have known KEY for MS.
 known_for() {
 	local i ms=$1 began
 	shift
@@ -413,7 +413,7 @@ known_for() {
 	done
 }
 
-# up_for MS I...: these servers have been up for so long, as they say it.
+# up_for MS I...: these servers have been up for MS, as they say it.
 up_for() {
 	local i ms=$1
 	shift
@@ -720,7 +720,7 @@ wait_turn() {
 		exec "$STAMP" -d 20 "$2/stamps"' - "$name" "$TMP"
 }
 
-# line_up NAME [OPTION...]: wait_turn, and it is in the queue of every server, behind LINE others.
+# line_up NAME [OPTION...]: wait_turn, and it is in the queue of every server, after LINE others.
 LINE=0
 line_up() {
 	wait_turn "$@"
@@ -748,7 +748,7 @@ all_are_served() {
 	done
 }
 
-# queued COUNT [I...]: so many are in the queue of these servers, or of all, or only wait there.
+# queued COUNT [I...]: COUNT waiters are in the queue of these servers, or of all, or only wait there.
 # shellcheck disable=SC2120
 queued() {
 	local count=$1 i record
@@ -765,7 +765,7 @@ queue_at() {
 	rcli "$1" ZRANGE "$(record):queue" 0 -1
 }
 
-# listening COUNT [I...]: so many are subscribed for KEY.
+# listening COUNT [I...]: COUNT waiters are subscribed for KEY.
 listening() {
 	local count=$1 i
 	shift
@@ -800,7 +800,7 @@ use() {
 	KEY=key-$BATS_SUITE_TEST_NUMBER-$1 # servers that know it no longer than others have no vote
 }
 
-# holders COUNT I...: so many are in KEY there, which is a shared lock or one with permits.
+# holders COUNT I...: COUNT are in KEY there, which is a shared lock or one with permits.
 holders() {
 	local count=$1 i
 	shift
@@ -827,7 +827,7 @@ nothing_left() {
 	done
 }
 
-# renewals COUNT [I]: so many from now on are seen on server I (0).
+# renewals COUNT [I]: server I (0) sees COUNT of them from now on.
 renewals() {
 	local count=$1 last_ttl
 	last_ttl=$(rcli "${2:-0}" PTTL "$KEY")

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Locks made by hand, as other programs' and other hosts' would be; load it behind helper.bash.
+# Locks made by hand, as other programs' and other hosts' would be; load it after helper.bash.
 # shellcheck disable=SC2034,SC2154 # for the tests; helper.bash sets it
 
 # For all of a file: three servers.
@@ -17,7 +17,7 @@ date_ms() {
 	date +%s%3N
 }
 
-# described HOST PID COMMAND [HOURS]: what a holder writes about itself, since so long (0).
+# described HOST PID COMMAND [HOURS]: what somebody who has held a lock for HOURS (0) writes about itself.
 described() {
 	printf 'since=%s\nhost=%s\npid=%s\nuser=bob\nttl=30000\ncommand=%s\n' \
 		$(($(date_ms) - ${4-0} * 3600000)) "$1" "$2" "$3"
@@ -49,7 +49,7 @@ hold_permit() {
 		"$(described "$4" "$5" "$6" "${7-0}")"
 }
 
-# queue_up I TOKEN HOURS 'KIND PERMITS' HOST PID COMMAND: has waited so long for KEY.
+# queue_up I TOKEN HOURS 'KIND PERMITS' HOST PID COMMAND: has waited for KEY for HOURS.
 queue_up() {
 	local i=$1 token=$2
 	rcli "$i" ZADD "$(record):queue" $(($(date_ms) - $3 * 3600000)) "$token"
@@ -99,8 +99,8 @@ at_columns() {
 	rm "$TMP/wide$columns.keys"
 }
 
-# wraps ARGUMENT...: on terminals of 40, 60 and 80 columns no line is wider (but for a word that is too long), the
-# lines that a line goes on in are indented, and not a word is lost. Elsewhere nothing is broken or cut.
+# wraps ARGUMENT...: on terminals of 40, 60 and 80 columns no line is wider (but for a word that is too long),
+# continuation lines are indented, and not a word is lost. Elsewhere nothing is broken or cut.
 wraps() {
 	local columns line word plain
 	redlock "$@"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Scripts that hold locks, step by step, and the keepers that keep them. Load it behind helper.bash.
+# Scripts that hold locks, step by step, and the keepers that keep them. Load it after helper.bash.
 
 # shellcheck disable=SC2154 # helper.bash sets it
 

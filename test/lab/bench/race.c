@@ -4,7 +4,7 @@
  *	race [-n ROUNDS] [-w ROUNDS] [-j JOBS] [-s SEED] [-o]
  *	     ::: [@EVERY] COMMAND ... [::+ COMMAND ...] [::: ...]
  *
- * In each round every contestant (behind a ":::") has its turn, in an order
+ * In each round every contestant (after a ":::") has its turn, in an order
  * that is drawn anew; one with @EVERY only in each EVERY-th round.  -w rounds
  * come first and are not printed.  A turn is the contestant's commands, one
  * after the other, or with -j so many processes of its one command at once.
@@ -53,7 +53,7 @@
 extern char **environ;
 
 static struct contestant {
-	char **words; /* with ::+ between the commands, NULL behind the last */
+	char **words; /* with ::+ between the commands, NULL after the last */
 	int every;
 } contestants[CONTESTANTS_MAX];
 

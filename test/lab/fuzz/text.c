@@ -292,7 +292,7 @@ static void fuzz_synonym(const char *text)
 		abort();
 }
 
-/* NAME=VALUE, behind the prefix: known, or told once. */
+/* NAME=VALUE, after the prefix: known, or told once. */
 static void fuzz_variable(const char *text, size_t size)
 {
 	struct buffer told = {0};

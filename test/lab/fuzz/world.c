@@ -199,7 +199,7 @@ static void answer(struct connection *connection, const struct word *words)
 	}
 }
 
-/* A number and what ends it, behind the byte that begins it; false where more
+/* A number and what ends it, after the byte that begins it; false where more
  * has to come. */
 static bool take_number(const struct buffer *asked, size_t *at, char kind,
 			size_t *number)

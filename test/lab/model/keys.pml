@@ -57,7 +57,7 @@ byte valid[CLIENTS * KEYS];	/* counted from the request, or a message's grant */
 #define GRANTED 3
 #define REFUSED 4
 #define LEAVING 5	/* a release, not yet executed */
-#define ASKED_LEAVING 6	/* behind a request that is not either */
+#define ASKED_LEAVING 6	/* after a request that is not either */
 byte slot[CLIENTS * KEYS];
 
 byte faults;

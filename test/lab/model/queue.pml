@@ -366,7 +366,7 @@ proctype trouble(byte w)
 
 /* --- waiters ------------------------------------------------------------- */
 
-/* Numbers the requests anew, with one more behind them. */
+/* Numbers the requests anew, with one more after them. */
 inline ask(w) {
 	heard[w] = ((heard[w] << 1) & 6) | (heard[w] & 4);
 	wish[w] = (wish[w] < RECENT -> wish[w] + 1 : RECENT);

@@ -729,7 +729,7 @@ proctype client(byte c)
 #endif
 #endif
 #ifdef HEAL
-	/* behind a good round; it may be paused before it does so */
+	/* after a good round; it may be paused before it does so */
 	:: d_step { MAY_HEAL(c) && !ALL(IS_NOT_GONE, c) ->
 		put_back(0, c); put_back(1, c); put_back(2, c); done() }
 #endif

@@ -11,7 +11,7 @@
  *
  * -t ignores SIGTERM; -c has a child that lives as long; -l is for a lock that
  * nobody renews: it leaves a quarter of the ttl before the end of the validity,
- * and does not enter behind that.
+ * and does not enter after that.
  *
  * From the environment: SOAK_DIR (with log, beats and the resources), SOAK_ID,
  * SOAK_KEY, SOAK_KIND, SOAK_LIMIT, SOAK_TTL (ms), for -l SOAK_UNTIL (a file), for

@@ -12,7 +12,7 @@
  * The guard gets a processor as soon as it wants one, where that is permitted: it
  * has no promise to keep on a machine that starves it, and tests run on such.
  *
- * valid_ms is counted from a moment behind the one that redlock counted from: by
+ * valid_ms is counted from a moment after the one that redlock counted from: by
  * as long as the system kept it from running in between, the end that is written
  * is later than redlock's own.
  */

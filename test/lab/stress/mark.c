@@ -13,8 +13,8 @@
  *	E TIME ID FENCE TOKEN SLOT	the last thing, unless it was killed
  *
  * TIME is in microseconds of CLOCK_REALTIME, which is the clock of MONITOR.
- * FENCE is that of the key by which FILE is called behind its last dot, where
- * REDLOCK_FENCES has it, else REDLOCK_FENCE.
+ * FENCE is REDLOCK_FENCE, or that of the key whose name follows the last dot of
+ * FILE, if REDLOCK_FENCES has it.
  */
 #define _GNU_SOURCE 1
 
