@@ -116,10 +116,14 @@ pid() {
 	echo "${spawned[$1]}"
 }
 
-# is_alive PID: it runs; a zombie that init has not yet reaped does not.
+# is_alive PID: it runs; a zombie that init has not yet reaped does not. One with threads that still
+# end has its sockets.
 is_alive() {
-	local stat
-	read -r stat 2>/dev/null <"/proc/$1/stat" && [[ $stat != *') '[ZX]' '* ]]
+	local stat threads
+	read -r stat 2>/dev/null <"/proc/$1/stat" || return
+	[[ $stat == *') '[ZX]' '* ]] || return 0
+	threads=("/proc/$1/task"/*)
+	((${#threads[@]} > 1))
 }
 
 is_running() {
