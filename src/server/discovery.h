@@ -30,7 +30,8 @@
  * the seeds have confirmed the address, and they were asked after the guess
  * was made. If they name another address the request is sent there anew, and
  * what the wrong server granted ends with its lease. So what counts is as new
- * as an answer that was waited for.
+ * as an answer that was waited for. If the seeds fail, what the guess may have granted
+ * is given back there.
  *
  * A connection that stays is checked again: with each request, but at most
  * once a second, the seeds are asked as well. The request does not wait for

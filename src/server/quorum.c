@@ -163,7 +163,8 @@ static void handle_broken(struct round *round, size_t i)
 			round->handler->reply(round->handler->context, i, NULL);
 		return;
 	}
-	if (quorum->per_server[i].was_up && !quorum->per_server[i].broken) {
+	if (quorum->per_server[i].was_up && !quorum->per_server[i].broken &&
+	    !server_is_up(server)) {
 		quorum->per_server[i].broken = true;
 		if (server_ask_again(server) == 0)
 			return;

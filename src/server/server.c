@@ -238,7 +238,9 @@ static int seek(struct server *server, const struct pollfd *polled)
 	case DISCOVERY_UNDECIDED:
 		return 0;
 	case DISCOVERY_FAILED:
-		disconnect(server);
+		/* what it may have granted is given back on this connection */
+		if (!server_is_up(server) || !server_owes_sticky(server))
+			disconnect(server);
 		discovery_explain(discovery, &server->conn.refusal);
 		return -1;
 	case DISCOVERY_CHANGED:

@@ -92,8 +92,9 @@ static inline int server_fd(const struct server *server)
 size_t server_prepare(const struct server *server, struct pollfd *polled,
 		      struct deadline *until);
 
-/* Moves bytes, with what poll(2) said of these; -1 if the connection failed and
- * is closed (see conn.refusal). */
+/* Moves bytes, with what poll(2) said of these; -1 if the server failed (see
+ * conn.refusal). Then the connection is closed, unless only the seeds have failed and
+ * it owes a sticky reply. */
 int server_pump(struct server *server, const struct pollfd *polled,
 		server_reply *reply, void *context);
 

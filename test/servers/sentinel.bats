@@ -843,6 +843,22 @@ asked() {
 	key_held_by somebody 1
 }
 
+@test "what the remembered place has granted is given back if the Sentinels then end" {
+	local i
+	seeds_start 3
+	for i in 0 1 2; do seed_says "$i" SENTINEL "$(place "$(address 0)" 6379)"; done
+	export REDLOCK_SERVERS
+	REDLOCK_SERVERS=redis+sentinel://$(seed_address 0),$(seed_address 1),$(seed_address 2)/main
+	locks 0
+	for i in 0 1 2; do seed_says "$i" SENTINEL ''; done
+	spawn acquire "$REDLOCK" acquire -n -t 10m --server-timeout 60s "$KEY"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	kill -KILL "$(<"$SEEDS/pid")"
+	finish acquire
+	expect 69 '' "redlock: $KEY: .*: no majority of its Sentinels names a master: .*"
+	wait_until 'nothing_left 0'
+}
+
 @test "a remembered place where somebody else is now is passed over" {
 	sentinels_start 0
 	another_master
