@@ -155,6 +155,7 @@ types_in_zsh() {
 @test "zsh completes subcommands, options, their values, keys, COMMAND and what it takes" {
 	export PATIENT=yes
 	redlock acquire --quarantine 0 "$KEY/held"
+	redlock acquire --quarantine 0 "$KEY/back\\slash:x"
 	touch "$TMP/some.pem"
 	types_in_zsh <<-STEPS
 		key redlock rele^I
@@ -181,6 +182,9 @@ types_in_zsh() {
 		key ^U
 		key redlock status any -q $KEY/h^I
 		see held
+		key ^U
+		key redlock status $KEY/b^I
+		see back\\\\\\\\slash:x
 		key ^U
 		key redlock run -n k gunz^I
 		see gunzip
