@@ -123,7 +123,7 @@ waits_between() {
 	nobody "$B"
 	wait_until '[[ -s $TMP/waits.out ]]' 40
 	[[ $(<"$TMP/waits.out") == "$token" ]]
-	have 1 "$A" "$B" "$C"
+	wait_until 'have 1 "$A" "$B" "$C"'
 	kill -TERM "$(pid waits)"
 	finish waits
 	[[ $status == 143 ]]
