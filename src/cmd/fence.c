@@ -112,7 +112,8 @@ static int read_fence(const struct fence_file *file, int64_t *fence,
 	return 0;
 }
 
-/* So that a file that is new is found again after a crash. */
+/* So that a file that is new is found again after a crash. This comes before it has a
+ * number: if it fails, the next one tries again. */
 static int sync_directory(const struct fence_file *file)
 {
 	char *path = realpath(file->path, NULL);
@@ -153,9 +154,9 @@ static int write_fence(const struct fence_file *file, int64_t fence,
 
 	snprintf(text, sizeof(text), "%-19lld\n", (long long)fence);
 	errno = EIO; /* if less is written */
-	if ((length > 0 && length < RECORD && fill(file, length) < 0) ||
-	    pwrite(file->fd, text, RECORD, 0) != RECORD ||
-	    fsync(file->fd) < 0 || (length == 0 && sync_directory(file) < 0))
+	if ((length == 0 && sync_directory(file) < 0) ||
+	    (length > 0 && length < RECORD && fill(file, length) < 0) ||
+	    pwrite(file->fd, text, RECORD, 0) != RECORD || fsync(file->fd) < 0)
 		return complain(file->path, "write");
 	return 0;
 }

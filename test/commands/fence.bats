@@ -171,9 +171,16 @@ sys.stdin.readline() or __import__("signal").pause()
 		[[ $calls == "$2" ]] || { echo "$calls, not $2" && false; }
 	}
 	strace -o /dev/null true 2>/dev/null || skip 'no process may be traced here'
-	trace 1 'pwrite fsync fsync exit'
+	trace 1 'fsync pwrite fsync exit'
 	trace 1 'pwrite fsync exit' # who wrote it may have been killed before it was on the disk
 	trace 2 'pwrite fsync exit'
 	echo 3 >"$FILE"
 	trace 4 'pwrite fsync pwrite fsync exit'
+}
+
+@test "a file whose directory could not be written to the disk has no fence yet" {
+	strace -o /dev/null true 2>/dev/null || skip 'no process may be traced here'
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # it cannot be traced
+	run -71 strace -qq -o /dev/null -e inject=fsync:error=EIO:when=1 "$REDLOCK" fence "$FILE" 5
+	[[ ! -s $FILE ]]
 }
