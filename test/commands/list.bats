@@ -356,8 +356,7 @@ $(held b)"
 
 # unread PROGRAM...: with nobody who reads its output.
 unread() {
-	local - code=0
-	set +T
+	local code=0
 	mkfifo "$TMP/unread"
 	exec {both}<>"$TMP/unread"
 	exec {only}>"$TMP/unread" {both}>&-
