@@ -9,7 +9,7 @@ UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 # No sanitizer in them: they are not what is tested. Those that are measured, or
 # started twenty thousand times, have nothing to load.
 TOOL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -pthread -Isrc -MMD -MP
-STATIC = ask distance floor race
+STATIC = ask distance floor nap race
 vpath %.c $(sort $(dir $(TOOL_SOURCES)))
 
 ## tests       all that the tests need, besides redlock

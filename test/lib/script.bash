@@ -6,10 +6,10 @@
 # script_text: the text of a script from standard input, for $TMP, $KEY and $REDLOCK in its environment.
 # It goes on at `step N` when the test says `step N`, and what it has `said` is in $TMP/said.
 script_text() {
-	cat <<-'end'
+	cat <<-end
 		#!/bin/sh
-		step() { until [ -e "$TMP/step$1" ]; do sleep 0.02; done; }
-		said() { echo "$*" >>"$TMP/said"; }
+		step() { until [ -e "\$TMP/step\$1" ]; do "$TOOLS/nap" "\$TMP/step\$1"; done; }
+		said() { echo "\$*" >>"\$TMP/said"; }
 	end
 	cat
 	export TMP KEY REDLOCK
