@@ -396,7 +396,7 @@ two_places() {
 	all=$(seq -s ' ' 0 $(($1 - 1)))
 	for how in signal patience; do
 		redlock acquire --quarantine 0 -r --token holder "$KEY"
-		waits_as both one -w "$([[ $how == signal ]] && echo 60s || echo 2s)"
+		waits_as both one -w "$([[ $how == signal ]] && echo 60s || echo 6s)" # while two comes, however slowly
 		wait_until "queued 1 $all"
 		waits_as both two -w 60s
 		wait_until "queued 2 $all"
