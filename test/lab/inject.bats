@@ -3,11 +3,6 @@
 
 load ../lib/helper
 
-# Each of them has many processes already.
-setup_file() {
-	export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-}
-
 may_preload() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
 }
