@@ -72,10 +72,12 @@ $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(BUILD)/scripts.h
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # a server reads 16 KiB at once, and acquire, raise and release should be among them
-$(BUILD)/scripts.h: scripts/embed $(wildcard src/lock/lua/*.lua)
+$(BUILD)/scripts.h: scripts/embed scripts/name-script $(wildcard src/lock/lua/*.lua)
 	$(call say,LUA)
 	$(Q)mkdir -p $(@D)
-	$(Q)scripts/embed $(filter %.lua,$^) >$@.new && mv $@.new $@
+	$(Q)scripts/embed $(filter %.lua,$^) >$@.new
+	$(Q)scripts/name-script $@.new >>$@.new
+	$(Q)mv $@.new $@
 
 ## check       all tests, or TESTS='FILE ...'; scripts/check installs what they need
 check: tests

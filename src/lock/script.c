@@ -8,13 +8,22 @@
 #include "scripts.h" /* made from lua/ */
 
 /* What a script is put together from, in this order. */
-#define PARTS_MAX 7
+#define PARTS_MAX 12
 
 struct script {
 	const char *parts[PARTS_MAX + 1];
 };
 
 #define SCRIPT(...) ((struct script){{__VA_ARGS__}})
+
+/* Acquire and release in one, so that a server that has executed the one need not be
+ * sent the other: an acquire has more arguments. scripts/name-script has it, too. */
+#define IF_ACQUIRE "if #ARGV>4 then\n"
+#define END_IF "end\n"
+#define BOTH                                                                \
+	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, places_lua,       \
+	       settle_lua, data_lua, redisson_lua, IF_ACQUIRE, acquire_lua, \
+	       END_IF, release_lua)
 
 static const char *const kind_names[] = {
 	[KIND_EXCLUSIVE] = "string", [KIND_REENTRANT] = "hash",
@@ -28,7 +37,8 @@ struct question {
 	size_t server;
 	const char *token;
 	int64_t afterlife;
-	unsigned how; /* enum asking */
+	unsigned how;     /* enum asking */
+	const char *sha1; /* of the script, or NULL */
 	size_t key_count;
 	struct argument keys[5];
 	const struct argument *many; /* instead of keys, or NULL */
@@ -69,6 +79,7 @@ static void ask(const struct question *question, struct script script,
 	*next++ = (struct argument){question->token, strlen(question->token)};
 	for (size_t k = 0; k < count; k++)
 		*next++ = (struct argument){more[k], strlen(more[k])};
+	server_name_script(server, question->sha1);
 	quorum_ask(question->quorum, question->server, question->how, arguments,
 		   (size_t)(next - arguments));
 	buffer_release(&globals);
@@ -95,6 +106,20 @@ static struct question about_lock(const struct lock *lock, size_t i)
 
 	question.afterlife = lock->wish.afterlife;
 	return question;
+}
+
+/* The SHA1 of BOTH, as it is sent to this server; NULL: not known. */
+static const char *sha1_of_both(const struct question *question)
+{
+	static const char sha1[] = BOTH_SHA1;
+	static const char clustered[] = BOTH_SHA1_CLUSTERED;
+	const struct quorum *quorum = question->quorum;
+
+	if (quorum->replicas > 0 || question->afterlife != LEASE_AFTERLIFE)
+		return NULL;
+	return quorum->servers[question->server].url.kind == URL_CLUSTER
+		       ? clustered
+		       : sha1;
 }
 
 static struct question about_all(struct quorum *quorum, size_t i)
@@ -137,10 +162,10 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 	/* what is put back counts after an extend */
 	if (counts && lock->wish.kind != KIND_NONE)
 		question.how |= ASK_REPLICAS;
+	question.sha1 = sha1_of_both(&question);
 	ask(&question,
 	    question.quorum->replicas == 0 || kept_fence > 0
-		    ? SCRIPT(needs_lua, common_lua, places_lua, settle_lua,
-			     data_lua, acquire_lua)
+		    ? BOTH
 		    : SCRIPT(needs_lua, common_lua, replicas_lua, places_lua,
 			     settle_lua, data_lua, acquire_lua),
 	    more, sizeof(more) / sizeof(more[0]));
@@ -191,11 +216,17 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	if (min_hold > 0)
 		question.how = ASK_REPLICAS;
 	server_withdraw(server);
+	if (!server_owes_sticky(server) &&
+	    server_has_script(server, sha1_of_both(&question)))
+		question.sha1 = sha1_of_both(&question);
 	/* a server that reads both at once executes both (script.h) */
 	ask(&question,
-	    SCRIPT(common_lua, places_lua,
-		   server_owes_sticky(server) ? later_lua : settle_lua,
-		   redisson_lua, release_lua),
+	    question.sha1 != NULL
+		    ? BOTH
+		    : SCRIPT(common_lua, places_lua,
+			     server_owes_sticky(server) ? later_lua
+							: settle_lua,
+			     redisson_lua, release_lua),
 	    (const char *[]){lock->grant.hold, number(ms, min_hold)}, 2);
 }
 

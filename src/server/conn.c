@@ -49,6 +49,7 @@ void conn_close(struct conn *conn)
 	forget_promise(conn);
 	conn->holds = false;
 	conn->login_failed = conn->complained = false;
+	conn->executed = NULL;
 }
 
 /* --- why it does not count ---------------------------------------------- */

@@ -108,7 +108,8 @@ struct conn {
 	int64_t distance; /* ms that it takes to answer, of late; 0: it has not
 			   * answered yet */
 	bool login_failed;
-	bool complained; /* the last reply refused the greeting */
+	bool complained;      /* the last reply refused the greeting */
+	const char *executed; /* the SHA1 of a script that was, or NULL */
 	struct identity identity;
 	struct refusal refusal; /* the last */
 };

@@ -31,6 +31,7 @@ void server_release(struct server *server)
 	conn_release(&server->conn);
 	discovery_free(server->discovery);
 	buffer_release(&server->last);
+	buffer_release(&server->brief);
 	url_release(&server->url);
 }
 
@@ -122,7 +123,34 @@ static int queue_last(struct server *server)
 		discovery_start(server->discovery); /* it may be granted */
 	else if (server->discovery != NULL)
 		discovery_check(server->discovery);
-	return conn_ask(&server->conn, server->last_owed, &server->last);
+	return conn_ask(&server->conn, server->last_owed,
+			server->brief.length > 0 &&
+					server_has_script(server, server->sha1)
+				? &server->brief
+				: &server->last);
+}
+
+void server_name_script(struct server *server, const char *sha1)
+{
+	server->next_sha1 = sha1;
+}
+
+bool server_has_script(const struct server *server, const char *sha1)
+{
+	return sha1 != NULL && server->conn.executed == sha1;
+}
+
+/* The first argument is EVAL, the next ones are what its script is put together
+ * from (request_format). */
+static void format_brief(struct server *server,
+			 const struct argument *arguments, size_t count)
+{
+	struct argument words[ARGUMENTS_MAX] = {
+		{"EVALSHA", 7}, {server->sha1, strlen(server->sha1)}};
+	size_t rest = 2 + arguments[1].length;
+
+	memcpy(words + 2, arguments + rest, (count - rest) * sizeof(words[0]));
+	request_format(&server->brief, words, 2 + count - rest);
 }
 
 int server_ask(struct server *server, uint64_t ticket, unsigned how,
@@ -135,7 +163,12 @@ int server_ask(struct server *server, uint64_t ticket, unsigned how,
 	server->last_owed = (struct owed){.sticky = how & ASK_STICKY,
 					  .replicated = how & ASK_REPLICAS,
 					  .ticket = ticket};
+	server->sha1 = server->needs_whole ? NULL : server->next_sha1;
+	server->next_sha1 = NULL;
 	request_format(&server->last, arguments, count);
+	server->brief.length = 0;
+	if (server_has_script(server, server->sha1))
+		format_brief(server, arguments, count);
 	return queue_last(server);
 }
 
@@ -271,6 +304,25 @@ struct pumped {
 	void *context;
 };
 
+/* It has refused the short form, and executed nothing. */
+static bool is_brief_refused(const struct server *server,
+			     const struct reply *reply)
+{
+	return server->brief.length > 0 &&
+	       (reply->cause == CAUSE_SCRIPT || reply->cause == CAUSE_RIGHTS ||
+		reply->cause == CAUSE_COMMAND);
+}
+
+static int ask_whole(struct server *server)
+{
+	server->needs_whole = true;
+	server->brief.length = 0;
+	server->sha1 = NULL;
+	server->conn.executed = NULL;
+	server->again = deadline_in(0);
+	return 0;
+}
+
 static int on_reply(void *context, uint64_t ticket, const struct reply *reply)
 {
 	struct pumped *pumped = context;
@@ -282,6 +334,13 @@ static int on_reply(void *context, uint64_t ticket, const struct reply *reply)
 		moved = discovery_sort(reply->cause);
 	if (moved != MOVED_NOT)
 		return follow(server, moved);
+	if (ticket == server->last_owed.ticket) {
+		if (reply->failure == NULL && server->sha1 != NULL)
+			server->conn.executed = server->sha1;
+		else if (reply->failure != NULL &&
+			 is_brief_refused(server, reply))
+			return ask_whole(server);
+	}
 	pumped->reply(pumped->context, server, ticket, reply);
 	return 0;
 }

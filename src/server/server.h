@@ -15,6 +15,12 @@
  * is sent again to the server that is found next, a few times; while KEY's hash
  * slot is on its way to another node, every few ms.
  *
+ * A script that the server has executed on this connection is not sent again, but
+ * named by its SHA1 (EVALSHA), if the caller knows that. The server may have forgotten
+ * the script since then (SCRIPT FLUSH, or too many others), or have no EVALSHA for our
+ * user. It says so, and has executed nothing: so the command is sent again, whole, on
+ * the same connection, and from then on always.
+ *
  * Not thread-safe: one thread at a time.
  */
 #ifndef SERVER_SERVER_H
@@ -36,7 +42,11 @@ struct server {
 	struct url url;              /* owned */
 	struct discovery *discovery; /* owned; NULL: the URL says where it is */
 	struct conn conn;
-	struct buffer last; /* the command asked last, formatted */
+	struct buffer last;    /* the command asked last, formatted */
+	struct buffer brief;   /* the same without its script; or empty */
+	const char *sha1;      /* of its script; NULL: not known */
+	const char *next_sha1; /* of the next one's */
+	bool needs_whole;      /* it takes no EVALSHA */
 	struct owed last_owed;
 	struct deadline again; /* when that is asked again, if at all */
 	unsigned moves;        /* how often it was elsewhere meanwhile */
@@ -100,6 +110,13 @@ int server_pump(struct server *server, const struct pollfd *polled,
 
 /* What the next requests are about: a cluster is asked where it is. */
 void server_aim(struct server *server, struct argument key);
+
+/* The next command is EVAL, and this is its script's SHA1: a string that stays, and
+ * is the same one for the same script. NULL: always send the script. */
+void server_name_script(struct server *server, const char *sha1);
+
+/* Whether the connection has executed this script: it will not be sent. */
+bool server_has_script(const struct server *server, const char *sha1);
 
 /* What comes next is for this node of the cluster. */
 void server_visit(struct server *server, const struct endpoint *endpoint);

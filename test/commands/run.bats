@@ -597,10 +597,10 @@ signal_state() {
 	redlock run --poll=1ms --tries 7 "$KEY" touch "$TMP/ran"
 	expect 75 '' "redlock: $KEY: held by .*"
 	[[ ! -e $TMP/ran ]]
-	[[ $(rcli 0 INFO commandstats | grep -E '^cmdstat_eval(sha)?:') == *calls=7,* ]]
+	[[ $(scripts_run 0) == 7 ]]
 	redlock run --tries 1 "$KEY" touch "$TMP/ran"
 	expect 75 '' "redlock: $KEY: held by .*"
-	[[ $(rcli 0 INFO commandstats | grep -E '^cmdstat_eval(sha)?:') == *calls=8,* ]]
+	[[ $(scripts_run 0) == 8 ]]
 }
 
 @test "--poll=DURATION pauses as long as it says between two attempts" {
@@ -610,7 +610,7 @@ signal_state() {
 	redlock run --poll=100ms -w 450ms "$KEY" true
 	expect 75 '' "redlock: $KEY: held by .*"
 	local calls
-	calls=$(rcli 0 INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\),.*/\1/p')
+	calls=$(scripts_run 0)
 	echo "$calls attempts" >&2
 	# at 0, 100, 200, 300, 400 and, for the last time, 450 ms
 	((calls >= 2 && calls <= 6))

@@ -92,7 +92,7 @@ lost() {
 	redlock extend -t 10m "$KEY" "$token"
 	expect 0
 	rcli 0 CLIENT KILL TYPE normal SKIPME yes # and renewed on a fresh one
-	wait_until '[[ $(rcli 0 INFO commandstats) =~ cmdstat_eval:calls=([0-9]+) && ${BASH_REMATCH[1]} -ge 4 ]]'
+	wait_until '(($(scripts_run 0) >= 4))'
 	(($(rcli 0 PTTL "$KEY") > 500000))
 	survives
 }

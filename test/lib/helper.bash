@@ -357,6 +357,11 @@ rcli() {
 	fi
 }
 
+# scripts_run I: how many scripts it has been asked to run, in full or by their SHA1.
+scripts_run() {
+	rcli "$1" INFO commandstats | awk -F '[:=,]' '/^cmdstat_eval(sha)?:/ { sum += $3 } END { print sum + 0 }'
+}
+
 server_pid() {
 	echo "$(<"$SERVERS/$1/pid")"
 }
@@ -837,7 +842,7 @@ requests() {
 	local mark=$KEY-$EPOCHREALTIME
 	rcli "$1" ECHO "$mark" >/dev/null
 	wait_until "grep -q '\"ECHO\" \"$mark\"' \"\$TMP/monitor$1.out\"" || return
-	grep -ci "\"EVAL\".*\"$KEY\"" "$TMP/monitor$1.out" || :
+	grep -ciE "\"EVAL(SHA)?\".*\"$KEY\"" "$TMP/monitor$1.out" || :
 }
 
 # ttl_rose I: since the last look.

@@ -16,11 +16,6 @@ another_master() {
 	server_new "$SERVER_COUNT" && server_ready "$SERVER_COUNT" && ((++SERVER_COUNT))
 }
 
-# scripts I: how many it has executed.
-scripts() {
-	rcli "$1" INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\),.*/\1/p' | grep . || echo 0
-}
-
 # leaves_none STATUS PATTERN [OPTION...]: takes_none, and KEY is held nowhere.
 leaves_none() {
 	local i
@@ -765,12 +760,12 @@ sentinels_require() {
 	sentinels proxies_start
 	url=redis+sentinel://$(proxy_addresses)/main
 	for i in 0 1 2; do proxy "$i" hold; done
-	before=$(scripts 0)
+	before=$(scripts_run 0)
 	spawn acquire "$REDLOCK" acquire -n --server-timeout 60s -S "$url" "$KEY"
 	for i in 0 1 2; do wait_until "proxy_did $i hold"; done
 	proxy 0 pass
 	wait_until 'has_answered 0'
-	[[ $(scripts 0) == "$before" ]]
+	[[ $(scripts_run 0) == "$before" ]]
 	is_running acquire
 	proxy 1 pass
 	finish acquire
@@ -907,16 +902,16 @@ in_net() {
 # is_guessed I: what is remembered is asked before Sentinels have said where the master is; not_guessed I.
 is_guessed() {
 	local before
-	before=$(scripts "$1")
+	before=$(scripts_run "$1")
 	redlock run -n "$KEY" true
-	expect 0 && (($(scripts "$1") > before))
+	expect 0 && (($(scripts_run "$1") > before))
 }
 
 not_guessed() {
 	local before
-	before=$(scripts "$1")
+	before=$(scripts_run "$1")
 	redlock run -n "$KEY" true
-	expect 0 && (($(scripts "$1") == before))
+	expect 0 && (($(scripts_run "$1") == before))
 }
 
 @test "what is remembered of one master is not taken for another's" {
@@ -927,13 +922,13 @@ not_guessed() {
 	main=$(sentinel_url)
 	other=$(sentinel_url /other)
 	locks 0 -S "$main"
-	before=$(scripts 0)
+	before=$(scripts_run 0)
 	locks 1 -S "$other"
 	locks 1 -S "$other"
-	(($(scripts 0) == before))
-	before=$(scripts 1)
+	(($(scripts_run 0) == before))
+	before=$(scripts_run 1)
 	locks 0 -S "$main"
-	(($(scripts 1) == before))
+	(($(scripts_run 1) == before))
 }
 
 # remembered_wrongly: two masters; the second one is the right one, the first is remembered.

@@ -276,11 +276,11 @@ locks() {
 	line_up two
 	wait_until 'listening 2'
 	local before after
-	before=$(rcli 0 INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p')
+	before=$(scripts_run 0)
 	give_back
 	all_end_well one two
 	ran one two
-	after=$(rcli 0 INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p')
+	after=$(scripts_run 0)
 	((after - before < 12))
 	wait_until no_trace
 }

@@ -79,7 +79,7 @@ had_split() {
 
 # requests: how many requests for a lock the monitor has seen there.
 requests() {
-	grep -c 'PERMITS KEY is held' "$TMP/monitor.out"
+	grep -cE '"EVAL(SHA)?" .*host=' "$TMP/monitor.out"
 }
 
 # monitor I: all that it is asked, in $TMP/monitor.out.
@@ -715,7 +715,7 @@ cut_off() {
 	line_up a
 	wait_turn p --poll=5ms
 	wait_turn t --tries 10000
-	wait_until '(($(rcli 0 INFO commandstats | sed -n "s/^cmdstat_eval:calls=\([0-9]*\).*/\1/p") > 20))'
+	wait_until '(($(scripts_run 0) > 20))'
 	touch "$TMP/a.stay"
 	line_up b
 	give_back
@@ -801,11 +801,6 @@ requests_in() {
 
 # ---------------------------------------------------------------- servers that know less
 
-# calls I: how many scripts server I has run.
-calls() {
-	rcli "$1" INFO commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p'
-}
-
 @test "a server that has lost KEY is left to its holder, and the waiters keep their places elsewhere" {
 	local before after
 	servers_start 3
@@ -817,11 +812,11 @@ calls() {
 	wait_until '[[ $(<"$TMP/a.err") == *"given back"* ]]'
 	wait_until 'queued 0 2 && key_free 2'
 	queued 2 0 1
-	before=$(calls 0)
+	before=$(scripts_run 0)
 	after=$(($(now_ms) + 3000))
 	wait_until "((\$(now_ms) > $after)) || ! queued 2 0 1"
 	# a heartbeat each, perhaps, and what asks here
-	(($(calls 0) - before <= 4)) && queued 2 0 1
+	(($(scripts_run 0) - before <= 4)) && queued 2 0 1
 	give_back
 	finish a
 	[[ $status == 0 && $stderr != *'split vote'* ]]
@@ -903,7 +898,7 @@ forge() {
 # executed: how many scripts, and how many commands in all, the server has by now.
 executed() {
 	rcli 0 INFO commandstats | awk -F '[:=,]' '
-		/^cmdstat_eval:/ { scripts = $3 }
+		/^cmdstat_eval(sha)?:/ { scripts += $3 }
 		/^cmdstat_/ { sum += $3 }
 		END { print scripts + 0, sum + 0 }'
 }

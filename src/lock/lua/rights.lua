@@ -67,6 +67,10 @@ lacks = {}
 need(sharded and 'spublish1' or 'publish1', record .. ':')
 need(sharded and 'publish1 spublish1' or 'publish1', 'redisson_lock__channel:' .. record)
 need('pubsub', sharded and 'shardnumsub' or 'numsub')
+-- with all of its words: without a number of keys the server would read what it was not given
+if redis.acl_check_cmd and not redis.acl_check_cmd('evalsha', '', '0') then
+  lacks[#lacks + 1] = '+evalsha'
+end
 need('scan', '0')
 need('dbsize')
 need('info', 'replication')

@@ -174,7 +174,8 @@ static void answer(struct connection *connection, const struct word *words)
 
 	if (is(words[0], "SUBSCRIBE") || is(words[0], "SSUBSCRIBE"))
 		subscribe(connection, words[1]);
-	if (!world.greets || is(words[0], "EVAL") || is(words[0], "CLUSTER")) {
+	if (!world.greets || is(words[0], "EVAL") || is(words[0], "EVALSHA") ||
+	    is(words[0], "CLUSTER")) {
 		answer_next(connection);
 	} else if (is(words[0], "INFO")) {
 		say_text(connection, "$85\r\n# Server\r\nrun_id:");

@@ -114,12 +114,14 @@ NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
 def stage_of(words):
     if words == [b"INFO"]:
         return "facts"
-    if words[0] != b"EVAL":
+    if words[0] not in (b"EVAL", b"EVALSHA"):
         return NAMES[words[0]]
     for text, stage in SCRIPTS:
-        if text in words[1]:
+        if words[0] == b"EVALSHA" or text in words[1]:
             # EVAL script 5 keys; database token ttl clock description kept
             # kind permits hold request wait waited ancestor
+            if words[0] == b"EVALSHA" or stage == "acquire":
+                stage = "acquire" if len(words) > 12 else "release"
             return "queue" if stage == "acquire" and words[18] == b"1" \
                 else stage
     return "raise"
