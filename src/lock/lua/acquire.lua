@@ -43,7 +43,7 @@ local age, last = remember(in_use)
 -- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back.
 local has_room = fits(token, wish, in_use)
 if (in_use == kind and holds(token, in_use) > 0) or (wish.kept > 0 and has_room) then
-  leave_queue(own)
+  leave(line, own)
   return {1, grant(token, wish, wish.ttl, in_use), age, last}
 end
 
@@ -52,29 +52,29 @@ local others = call('exists', queue, waits) > 0
 if not others and has_room then
   return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl, in_use), age, last}
 elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= 'string' and not is_lock(in_use) then
-  leave_queue(own)
+  leave(line, own)
   return refuse('NOLOCK', in_use)
 elseif wish.kept == 0 and (wait == '1' or others) then
   call('zadd', line, 'nx', now - waited, own)
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
     format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
-  call('pexpire', line, 60000)
-  call('pexpire', wishes, 60000)
-  local fence = settle(own)
+  call('pexpire', line, '60000')
+  call('pexpire', wishes, '60000')
+  local fence = settle(own, in_use)
   if fence then
     return {1, fence, age, last}
   end
   place = call('zrank', line, own) or -1
 end
 if wait ~= '1' then
-  leave_queue(own)
+  leave(line, own)
 end
 
 local left, count, of, holder = call('pttl', key), 1, 0
 in_use = kind_of_key()
 local prefix = in_use == 'none' and '' or '*'
 if in_use == 'string' then
-  holder = call('getrange', key, 0, 256)
+  holder = call('getrange', key, '0', '256')
   prefix = holder:sub(1, 16)
 elseif in_use == 'hash' and call('hlen', key) == 1 then
   holder = call('hkeys', key)[1]

@@ -20,7 +20,7 @@ end
 -- first member.
 local function permits_of_key()
   local permits = try('hget', record, 'permits')
-  local first = type(permits) == 'string' and try('zrange', key, 0, 0)[1]
+  local first = type(permits) == 'string' and try('zrange', key, '0', '0')[1]
   return first and call('hget', record, 'holder:' .. first)
     and call('pttl', key) >= 0 and tonumber(permits) or nil
 end
@@ -29,7 +29,7 @@ end
 local function holds(who, kind)
   kind = kind or kind_of_key()
   if kind == 'string' then
-    return call('getrange', key, 0, 256) == who and 1 or 0
+    return call('getrange', key, '0', '256') == who and 1 or 0
   elseif kind == 'hash' then
     return tonumber(call('hget', key, who) or 0) or 0
   elseif kind == 'zset' and permits_of_key() then

@@ -8,7 +8,7 @@ local function is_lock(kind)
   elseif call('pttl', key) >= 0 then
     return true
   end
-  local first = kind == 'string' and call('getrange', key, 0, 256)
+  local first = kind == 'string' and call('getrange', key, '0', '256')
     or kind == 'hash' and call('hlen', key) == 1 and call('hkeys', key)[1]
     or kind == 'zset' and call('zrange', key, 0, 0)[1]
   return first and type(try('hget', record, 'holder:' .. first)) == 'string'

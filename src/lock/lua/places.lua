@@ -5,9 +5,9 @@ local function place_of(who, hold)
   return hold == '-' and who or hold .. ':' .. who
 end
 
-local function leave_queue(...)
-  call('zrem', queue, ...)
-  call('zrem', waits, ...)
+-- A place stands in one line: the queue, or beside it if it takes nothing.
+local function leave(line, ...)
+  call('zrem', line, ...)
   call('hdel', wishes, ...)
 end
 

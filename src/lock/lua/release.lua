@@ -60,7 +60,10 @@ if held > 0 then
 end
 -- What is done stays done: nothing from here on may turn it into an error.
 if try('exists', queue, waits) ~= 0 then
-  pcall(leave_queue, place_of(token, ARGV[3]))
+  if held == 0 or kind == 'hash' then -- no other kind's holder has a place
+    pcall(leave, queue, place_of(token, ARGV[3]))
+    pcall(leave, waits, place_of(token, ARGV[3]))
+  end
   pcall(settle)
 end
 return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}

@@ -121,14 +121,18 @@ local function listeners(places)
   return try('pubsub', sharded and 'shardnumsub' or 'numsub', unpack(channels))
 end
 
--- A head that could take KEY, or keeps others waiting, must be there: it listens. A head that has to
--- wait must also have asked within two heartbeats.
-local function is_away(place, wish, may_take)
-  return listeners({place})[2] == 0 or not may_take and now - wish.seen > 10000
-end
-
 -- A waiter that dies as it is granted KEY keeps the others out no longer than this (ms).
 local unanswered = 3000
+
+-- A head that could take KEY, or keeps others waiting, must be there: it listens. A head that has to
+-- wait must also have asked within two heartbeats. If KEY was granted just now, it is told when to ask,
+-- should nobody answer: KEY is its own after that.
+local function is_away(place, wish, may_take, granted)
+  if not may_take and now - wish.seen > 10000 then
+    return true
+  end
+  return (granted and not may_take and tell(place, 0, 0, unanswered, '-') or listeners({place})[2]) == 0
+end
 
 -- Grants KEY to a waiter other than the caller. False if it cannot be told: it will ask by itself. The
 -- message says how long after the arrival of its request the grant ends: the waiter knows when it sent
@@ -142,7 +146,7 @@ local function grant_to_waiter(place, wish, kind)
     wish.knows_age and age or nil)
   local told = type(heard) == 'number'
   if told then
-    leave_queue(place)
+    leave(queue, place)
   end
   if not told or heard == 0 then
     remove(wish.who, wish.hold, wish.kind)
@@ -164,7 +168,7 @@ end
 -- Waiters that take nothing stand beside the queue. If KEY is free, each that came before `before` is
 -- told so, once. Returns whether the caller is one of them, and whether these were all.
 local function tell_waits(before, caller)
-  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most), false
+  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', '0', most), false
   local heard = places[1] and listeners(places)
   for i, place in ipairs(places) do
     local wish = place ~= caller and heard[2 * i] ~= 0 and read_wish(place)
@@ -175,26 +179,29 @@ local function tell_waits(before, caller)
     end
   end
   if places[1] then
-    leave_queue(unpack(places))
+    leave(waits, unpack(places))
   end
   return told, not places[most]
 end
 
 -- Returns the caller's fence if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
--- was free. A queue beside a record that holds no fence is not ours.
-local function settle(caller)
+-- was free. A queue beside a record that holds no fence is not ours. kind: KEY's, if the caller has looked
+-- for those whose lease is over, and whether KEY was lost.
+local function settle(caller, kind)
   local free, all, granted
   if not stored_fence() then
     return
   end
-  note_loss(drop_expired())
+  if not kind then
+    kind = drop_expired()
+    note_loss(kind)
+  end
   for _ = 1, most do
-    local kind = kind_of_key()
-    local head, came = unpack(call('zrange', queue, 0, 0, 'withscores'))
+    local head, came = unpack(call('zrange', queue, '0', '0', 'withscores'))
     local wish = head and read_wish(head)
     local may_take = wish and fits(wish.who, wish, kind)
-    if head and (not wish or head ~= caller and is_away(head, wish, may_take)) then
-      leave_queue(head)
+    if head and (not wish or head ~= caller and is_away(head, wish, may_take, granted)) then
+      leave(queue, head)
     else
       if not free and kind == 'none' then
         free, all = tell_waits(came or '+inf', caller)
@@ -202,15 +209,14 @@ local function settle(caller)
       if not head and all == false then
         break
       elseif may_take and head == caller then
-        leave_queue(head)
+        leave(queue, head)
         return grant(wish.who, wish, wish.ttl, kind)
-      elseif head and not may_take and granted then
-        tell(head, 0, 0, unanswered, '-') -- should nobody answer, KEY is its own after that
       end
       granted = may_take and grant_to_waiter(head, wish, kind)
       if not granted then
         return free and 0
       end
+      kind = kind_of_key()
     end
   end
   hand_on()
