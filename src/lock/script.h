@@ -4,9 +4,9 @@
  *
  * The first acquire on a connection is sent with EVAL: a short-lived process would
  * pay a round trip for a server that has not seen the script. Its text contains the
- * release, too, so what follows on that connection need not be sent: it is named by
- * the SHA1 of that text (server.h). To read a script and compute its SHA1 takes a
- * server a third of the time that an acquire by EVAL takes.
+ * release, too, so those that follow on that connection are not sent, but named by
+ * the SHA1 of that text (server.h). Half of the instructions that an acquire by EVAL
+ * costs a server are for reading its script and computing that.
  *
  * An acquire that has no answer yet and its release have to fit into 16 KiB, with
  * room for names and texts: a Redis server reads as much at once. If it was stopped,
