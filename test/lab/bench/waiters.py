@@ -12,7 +12,7 @@ QUEUE, POLLER, FLOOR = "redlock", "128 ms poller", "BLPOP floor"
 # nobody outlives this program for long
 OPTIONS = {QUEUE: ["-w", "5m"], POLLER: ["-w", "5m", "--poll=128ms"]}
 # what clients send, as against what scripts do
-SENT = ("eval", "subscribe", "unsubscribe", "blpop", "lpush", "ping", "hello",
+SENT = ("eval", "evalsha", "subscribe", "unsubscribe", "blpop", "lpush", "ping", "hello",
         "auth", "select", "client|setname", "client|setinfo", "config|get")
 LIMIT = 60  # seconds that anything may take
 

@@ -21,7 +21,7 @@ def drain(way, count):
     if way == QUEUE:
         sent["eval"] -= 1  # the holder's release
     return {"drain ms": (found[-1].end - begin) / 1000,
-            "scripts": sent.pop("eval", 0) / count,
+            "scripts": (sent.pop("eval", 0) + sent.pop("evalsha", 0)) / count,
             "others": sum(sent.values()) / count,
             "server CPU us": 1000 * cpu / count}
 
