@@ -40,15 +40,16 @@ void supervisor_dismiss(struct supervisor *supervisor)
 static int entrust(struct supervisor *supervisor)
 {
 	const struct lock *first = supervisor->locks[0];
+	size_t count = supervisor->count;
 	struct lease_times times[LOCKS_MOST] = {
 		{deadline_never(), deadline_never(), deadline_never()}};
 
-	for (size_t i = 0; i < supervisor->count; i++)
+	for (size_t i = 0; i < count; i++)
 		times[i] = watchdog_plan(supervisor->locks[i],
 					 supervisor->settings->kill_after);
-	return guard_entrust(&supervisor->guard, first->names.key.data,
-			     first->grant.token, times,
-			     supervisor->count > 0 ? supervisor->count : 1);
+	return guard_entrust(&supervisor->guard,
+			     count > 0 ? first->names.key.data : "",
+			     first->grant.token, times, count > 0 ? count : 1);
 }
 
 /* Guard first, then COMMAND; the watchdogs when they are due. */

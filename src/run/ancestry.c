@@ -34,6 +34,8 @@ void ancestry_extend(struct buffer *held, struct lock *const *locks,
 	for (size_t i = 0; i < count; i++)
 		ancestry_append(held, locks[i]->names.key.data,
 				locks[i]->grant.token);
+	if (count == 0)
+		ancestry_append(held, "", locks[0]->grant.token);
 }
 
 void ancestry_print_fences(struct buffer *text, struct lock *const *locks,

@@ -20,7 +20,9 @@
 /* Appends an entry. */
 void ancestry_append(struct buffer *held, const char *key, const char *token);
 
-/* Entries for these locks after what this process has inherited. */
+/* Entries for these locks after what this process has inherited. count 0: one without
+ * a key, with the token of the first. No lock is held then, and no key has such an entry,
+ * but processes that inherit it are recognised. */
 void ancestry_extend(struct buffer *held, struct lock *const *locks,
 		     size_t count);
 

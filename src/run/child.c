@@ -60,7 +60,7 @@ int child_set_environment(struct lock *const *locks, size_t count)
 	struct buffer held = {0};
 	int result;
 
-	ancestry_extend(&held, locks, count > 0 ? count : 1);
+	ancestry_extend(&held, locks, count);
 	result = setenv("REDLOCK_KEY", locks[0]->names.key.data, 1) < 0 ||
 				 setenv("REDLOCK_HELD", held.data, 1) < 0 ||
 				 set_fences(locks, count) < 0 ||

@@ -58,8 +58,8 @@ struct child {
 };
 
 /* What COMMAND learns about its locks, the first above all; before child_start. count 0:
- * it runs without the first, and its token, which no server knows, is only to be
- * recognised by (ancestry.h). 0, or -1 with errno. */
+ * it runs without the first, and its token, which no server knows, is only there to
+ * recognise processes by (ancestry.h). 0, or -1 with errno. */
 int child_set_environment(struct lock *const *locks, size_t count);
 
 /*

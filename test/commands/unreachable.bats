@@ -42,12 +42,21 @@ SAYS='COMMAND runs without the lock'
 @test "it finds REDLOCK_KEY and REDLOCK_UNLOCKED in its environment, and no token or fence of others" {
 	REDLOCK_TOKEN=t REDLOCK_FENCE=1 REDLOCK_FENCES=x=1 \
 		redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'env | grep ^REDLOCK_ | grep -v _SERVERS= | sort'
-	expect 0 "REDLOCK_HELD=$KEY=[0-9a-f]{32}
+	expect 0 "REDLOCK_HELD==[0-9a-f]{32}
 REDLOCK_KEY=$KEY
 REDLOCK_UNLOCKED=1" ".*: $SAYS"
 	# one that has its lock is not told so
 	redlock run --unreachable run -S "$NOWHERE" "$KEY" "$REDLOCK" run "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-} $REDLOCK_FENCE"'
 	expect 0 ' [0-9]+' ".*: $SAYS"
+}
+
+@test "below a run that has KEY, what runs without it does not hide that: -r enters again, and others do not wait for themselves" {
+	outage=("$REDLOCK" run --unreachable run -S "$NOWHERE")
+	redlock run -r "$KEY" "${outage[@]}" -r "$KEY" "$REDLOCK" run -r -w 15s "$KEY" echo inner
+	expect 0 inner "redlock: $KEY: .*: $SAYS"
+	redlock run "$KEY" "${outage[@]}" "$KEY" "$REDLOCK" run -w 15s "$KEY" echo inner
+	expect 75 '' "redlock: $KEY: .*: $SAYS
+redlock: $KEY: held by a process above this one, .*"
 }
 
 @test "a KEY that is busy, is no lock, or is refused is not one that cannot be reached" {
