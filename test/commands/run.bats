@@ -118,7 +118,7 @@ setup_file() {
 	redlock run "$KEY" sh -c "sleep 300 </dev/null >/dev/null 2>&1 3>&- 4>&- & echo \$!"
 	expect 0 '[0-9]+'
 	key_free 0
-	[[ $(state "$output") == S ]]
+	wait_until '[[ $(state "$output") == S ]]'
 	kill "$output"
 }
 
