@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "base/signals.h"
 #include "base/threads.h"
+#include "base/title.h"
 #include "cmd/journal.h"
 #include "cmd/json.h"
 #include "cmd/session.h"
@@ -306,6 +307,8 @@ static int run_unlocked(struct run *run, int *signal)
 	supervisor_dismiss(supervisor); /* it was made for a lease */
 	supervisor->count = 0;
 	token_make(run->session.lock.grant.token);
+	if (title_is_set())
+		title_set("%s: without the lock", run->settings->key);
 	attend(run, clock_ms());
 	supervisor_stop(supervisor);
 	supervisor_end(supervisor);

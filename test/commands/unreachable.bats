@@ -87,6 +87,25 @@ redlock: $KEY: held by a process above this one, .*"
 )?redlock: $KEY: .*: $SAYS"
 }
 
+@test "ps does not show it as one that waits" {
+	local name
+	hold
+	for name in one both; do
+		spawn $name "$REDLOCK" run --unreachable run --server-timeout 300ms -w 8s ${also-} "$KEY" sh -c ': >"$0"; exec sleep 300' "$TMP/$name.on"
+		local also=--also=$KEY-2
+	done
+	wait_until 'grep -q "waiting" "/proc/$(pid one)/cmdline" && grep -q "waiting" "/proc/$(pid both)/cmdline"'
+	server_stop 0
+	wait_until '[[ -e $TMP/one.on && -e $TMP/both.on ]]'
+	server_continue 0
+	for name in one both; do
+		[[ $(tr -d '\0' <"/proc/$(pid $name)/cmdline") == "redlock: $KEY: without the lock" ]]
+		kill "$(pid $name)"
+		finish $name
+		[[ $status == 143 ]]
+	done
+}
+
 @test "--max-hold stops it, with what has left its session, and signals reach it" {
 	redlock run --unreachable run -S "$NOWHERE" -k 1s --max-hold 500ms "$KEY" sh -c 'setsid sleep 300 & echo $! >"$0"; exec sleep 300' "$TMP/pid"
 	expect 124 '' ".*: $SAYS
