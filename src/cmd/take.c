@@ -102,6 +102,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	struct lock *about;
 	struct busy busy;
 	struct error error;
+	enum lock_result result;
 
 	for (size_t i = 0; i < session->count; i++)
 		record_describe(&session->locks[i]->wish.description, pid,
@@ -109,7 +110,10 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 							: label,
 				settings->ttl,
 				session->locks[i]->wish.validity_needed > 0);
-	switch (take(session, &patience, &about, &busy, &error)) {
+	result = take(session, &patience, &about, &busy, &error);
+	taken.waited = clock_ms() - start;
+	taken.signal = signals_next();
+	switch (result) {
 	case LOCK_OK:
 		taken.held = true;
 		tell_granted(session);
@@ -125,22 +129,20 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	default:
 		taken.status = error.code;
 		taken.outcome = outcome_of(error.code);
-		taken.unlocked =
-			settings->unlocked && error.code == EXIT_UNREACHED;
-		if (taken.unlocked)
+		taken.unlocked = settings->unlocked && taken.signal == 0 &&
+				 error.code == EXIT_UNREACHED;
+		if (taken.unlocked) {
 			journal_unlocked(settings, about, error.text);
-		if (taken.unlocked)
 			error_append(&error, ": COMMAND runs without the lock");
+		}
 		cmd_complain(about, &error);
 	}
-	taken.waited = clock_ms() - start;
-	taken.signal = signals_next();
 	if (taken.signal == 0)
 		return taken;
 	/* it came in time: nothing is started, and nothing is left */
 	taken.outcome = "interrupted";
 	if (taken.held && session->lock.wish.kind != KIND_NONE)
 		cmd_give_back(session);
-	taken.held = taken.unlocked = false;
+	taken.held = false;
 	return taken;
 }

@@ -87,6 +87,12 @@ redlock: $KEY: held by a process above this one, .*"
 )?redlock: $KEY: .*: $SAYS"
 }
 
+@test "a signal that comes before COMMAND ends redlock, which does not say that COMMAND runs" {
+	died env --block-signal=TERM sh -c 'kill -TERM $$; exec "$0" run -n --unreachable run -S "$1" "$2" echo ran' "$REDLOCK" "$NOWHERE" "$KEY"
+	[[ $death == 'signal 15' && ! -s $TMP/died.out ]]
+	[[ $(<"$TMP/died.err") != *"$SAYS"* ]]
+}
+
 @test "ps does not show it as one that waits" {
 	local name
 	hold
