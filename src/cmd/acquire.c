@@ -60,6 +60,8 @@ static void format_shell(struct buffer *text, const struct session *session)
 	assign_number(text, "REDLOCK_FENCE", lock->grant.fence);
 	assign_fences(text, session);
 	assign(text, "REDLOCK_HELD", held.data);
+	if (getenv("REDLOCK_UNLOCKED") != NULL)
+		buffer_print(text, "unset REDLOCK_UNLOCKED\n");
 	/* a keeper renews it */
 	if (session->settings->pid == 0)
 		assign_number(text, "REDLOCK_VALID_UNTIL", until / 1000);

@@ -63,6 +63,7 @@ int child_set_environment(struct lock *const *locks, size_t count)
 	ancestry_extend(&held, locks, count);
 	result = setenv("REDLOCK_KEY", locks[0]->names.key.data, 1) < 0 ||
 				 setenv("REDLOCK_HELD", held.data, 1) < 0 ||
+				 unsetenv("REDLOCK_VALID_UNTIL") < 0 ||
 				 set_fences(locks, count) < 0 ||
 				 (count > 0 ? set_token(locks[0])
 					    : set_no_token()) < 0

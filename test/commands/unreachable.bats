@@ -40,7 +40,7 @@ SAYS='COMMAND runs without the lock'
 }
 
 @test "it finds REDLOCK_KEY and REDLOCK_UNLOCKED in its environment, and no token or fence of others" {
-	REDLOCK_TOKEN=t REDLOCK_FENCE=1 REDLOCK_FENCES=x=1 \
+	REDLOCK_TOKEN=t REDLOCK_FENCE=1 REDLOCK_FENCES=x=1 REDLOCK_VALID_UNTIL=1 \
 		redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'env | grep ^REDLOCK_ | grep -v _SERVERS= | sort'
 	expect 0 "REDLOCK_HELD==[0-9a-f]{32}
 REDLOCK_KEY=$KEY
@@ -48,6 +48,19 @@ REDLOCK_UNLOCKED=1" ".*: $SAYS"
 	# one that has its lock is not told so
 	redlock run --unreachable run -S "$NOWHERE" "$KEY" "$REDLOCK" run "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-} $REDLOCK_FENCE"'
 	expect 0 ' [0-9]+' ".*: $SAYS"
+}
+
+@test "a script that runs without its lock and takes another has that one, and REDLOCK_UNLOCKED is not set meanwhile" {
+	PATH=${REDLOCK%/*}:$PATH redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c '
+		show() { sh -c "echo \${REDLOCK_KEY##*-} \${REDLOCK_UNLOCKED-taken}"; }
+		. "$0/scripts/redlock.sh"
+		redlock_with "$1-with" -- show
+		show
+		eval "$(redlock acquire --format shell "$1-eval")"
+		show' "$ROOT" "$KEY"
+	expect 0 "with taken
+${KEY##*-} 1
+eval taken" ".*: $SAYS"
 }
 
 @test "below a run that has KEY, what runs without it does not hide that: -r enters again, and others do not wait for themselves" {
