@@ -62,6 +62,18 @@ static void copy_quorum(struct quorum *quorum, const struct settings *settings,
 	make_quorum(quorum, settings, urls, from->count);
 }
 
+/* For run --unreachable run a server that does not start is one that is away. */
+static int open_local(struct url *url, const struct settings *settings,
+		      struct error *error)
+{
+	if (local_resolve(url, deadline_in(LOCAL_START), error) == 0)
+		return 0;
+	if (!settings->unlocked || error->code != EXIT_UNREACHED)
+		return -1;
+	log_error("%s", error->text);
+	return 0;
+}
+
 /* Hands the servers of the settings over to the quorum. A `local:` server is
  * started if it is not running. */
 static int open_quorum(struct quorum *quorum, struct settings *settings,
@@ -80,8 +92,7 @@ static int open_quorum(struct quorum *quorum, struct settings *settings,
 		return -1;
 	for (size_t i = 0; i < settings->server_count; i++)
 		if (settings->servers[i].kind == URL_LOCAL &&
-		    local_resolve(&settings->servers[i],
-				  deadline_in(LOCAL_START), error) < 0)
+		    open_local(&settings->servers[i], settings, error) < 0)
 			return -1;
 	make_quorum(quorum, settings, settings->servers,
 		    settings->server_count);

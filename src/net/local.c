@@ -199,10 +199,9 @@ int local_resolve(struct url *url, struct deadline until, struct error *error)
 
 	if (find_paths(&paths, error) < 0)
 		return -1;
-	if (!stream_is_listening(paths.socket) &&
-	    start_once(&paths, until, error) < 0)
-		return -1;
 	url->kind = URL_UNIX;
 	url->at.path = xstrdup(paths.socket);
-	return 0;
+	return stream_is_listening(paths.socket)
+		       ? 0
+		       : start_once(&paths, until, error);
 }

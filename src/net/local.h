@@ -20,7 +20,8 @@
 #include "net/url.h"
 
 /* Turns a URL_LOCAL into the URL_UNIX of the running server, started if
- * need be. The name for people stays `local:`. */
+ * need be. The name for people stays `local:`. If the server does not start, the error
+ * has EXIT_UNREACHED, and the URL is that of a server that is away. */
 int local_resolve(struct url *url, struct deadline until, struct error *error)
 	__attribute__((noinline)); /* other runs need no stack for it */
 

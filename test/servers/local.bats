@@ -355,6 +355,12 @@ name_of_server() {
 	PATH=$TMP/bin:$PATH redlock run -S local: "$KEY" true
 	expect 69 '' "redlock: local:: the server has ended at once: see .*/redis.log"
 	(($(now_ms) - started < 9000)) # it would be waited for ten seconds
+	# for --unreachable it is as one that is away
+	PATH=$TMP/bin:$PATH redlock run --unreachable run -S local: "$KEY" echo ran
+	expect 0 ran "redlock: local:: the server has ended at once: see .*/redis.log
+redlock: $KEY: local:: .*: COMMAND runs without the lock"
+	PATH=$TMP/bin:$PATH REDLOCK_UNREACHABLE=run redlock acquire -S local: "$KEY"
+	expect 69 '' "redlock: local:: the server has ended at once: see .*/redis.log"
 }
 
 @test "a path that is too long for a socket is refused" {
