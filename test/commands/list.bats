@@ -356,7 +356,8 @@ $(held b)"
 
 # unread PROGRAM...: with nobody who reads its output.
 unread() {
-	local code=0
+	local - code=0
+	set +T
 	mkfifo "$TMP/unread"
 	exec {both}<>"$TMP/unread"
 	exec {only}>"$TMP/unread" {both}>&-
