@@ -242,6 +242,7 @@ extended_by_less() {
 
 # The first has the votes of 0 and 1 with fences of their own when its lock is broken; the next has 1
 # and 2, and by 2 the same fence; then the first hears of its vote from 1, and raises it.
+# (With -n it tries again until the time of a round is over.)
 broken_in_between() {
 	local i first
 	servers_start 3
@@ -251,7 +252,7 @@ broken_in_between() {
 	rcli 1 HSET "$(record)" began 1 fence 1000000000000
 	proxy 1 still
 	spawn first "$REDLOCK" acquire -S "$(server_url 0),$(proxy_url 1),unix://$SERVERS/2/cut" \
-		--quarantine 0 --server-timeout 50s -n -t 60s "$KEY"
+		--quarantine 0 --server-timeout 20s -n -t 60s "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 && $(rcli 1 EXISTS "$KEY") == 1 ]]' || return
 	redlock break -y -S "$(seen 0 1)" "$KEY"
 	[[ $status == 0 ]] || return
