@@ -85,6 +85,20 @@ static void tell_granted(const struct session *session)
 	}
 }
 
+static void fail(struct taken *taken, const struct settings *settings,
+		 const struct lock *about, struct error *error)
+{
+	taken->status = error->code;
+	taken->outcome = outcome_of(error->code);
+	taken->unlocked = settings->unlocked && taken->signal == 0 &&
+			  error->code == EXIT_UNREACHED;
+	if (taken->unlocked) {
+		journal_unlocked(settings, about, error->text);
+		error_append(error, ": COMMAND runs without the lock");
+	}
+	cmd_complain(about, error);
+}
+
 struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 {
 	const struct settings *settings = session->settings;
@@ -127,15 +141,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 		complain_busy(session, about, &busy);
 		break;
 	default:
-		taken.status = error.code;
-		taken.outcome = outcome_of(error.code);
-		taken.unlocked = settings->unlocked && taken.signal == 0 &&
-				 error.code == EXIT_UNREACHED;
-		if (taken.unlocked) {
-			journal_unlocked(settings, about, error.text);
-			error_append(&error, ": COMMAND runs without the lock");
-		}
-		cmd_complain(about, &error);
+		fail(&taken, settings, about, &error);
 	}
 	if (taken.signal == 0)
 		return taken;
