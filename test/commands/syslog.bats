@@ -48,6 +48,7 @@ setup() {
 
 # logged_by <SCRIPT: runs it where /dev/log is ours, and waits for its end.
 logged_by() {
+	[[ ! -e $TMP/over ]] || kill "$(pid job)" # the log of the script before
 	rm -f "$TMP"/{log,ready,over}
 	: >"$TMP/log"
 	cat >"$TMP/job.sh"
