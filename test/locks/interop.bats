@@ -394,25 +394,3 @@ asks_at_each_message() {
 	ends waiter
 	done_well waiter
 }
-
-# turns NAME: a run after the other, until $TMP/enough exists.
-turns() {
-	while [[ ! -e $TMP/enough ]]; do
-		"$REDLOCK" run -r "$KEY" sh -c 'echo "$1" >>"$2"; sleep 0.005' - "$1" "$TMP/turns" || return
-	done
-}
-
-@test "Redisson: its waiters and run -r take turns" {
-	local python
-	/usr/bin/python3 -c 'import redis' 2>/dev/null || skip "needs redis-py (Debian's python3-redis)"
-	spawn redisson /usr/bin/python3 "$ROOT/test/lib/tools/redisson.py" "$SERVERS/0/redis.sock" "$KEY" redisson "$TMP/turns" 5 3
-	wait_until '[[ -s $TMP/turns ]]'
-	spawn run turns run
-	wait_until '(($(grep -c run "$TMP/turns") >= 20))' 60
-	touch "$TMP/enough"
-	finish run
-	expect 0
-	# if redlock only looked now and then, fifteen of sixteen would be Redisson's
-	sort "$TMP/turns" | uniq -c >&2
-	(($(grep -c redisson "$TMP/turns") <= 10 * $(grep -c run "$TMP/turns")))
-}

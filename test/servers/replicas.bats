@@ -51,7 +51,7 @@ nothing_on() {
 	# the first write has all of it, the second is the release
 	[[ $(grep -c 'sendto(.*MSG_NOSIGNAL' "$TMP/trace") == 2 ]]
 	[[ $(grep -c '"WAIT"' "$TMP/monitor0.out") == 1 ]]
-	redlock run --replicas 1 "$KEY" redis-cli -s "$SERVERS/1/redis.sock" EXISTS "$KEY"
+	redlock run --server-timeout 10s --replicas 1 "$KEY" redis-cli -s "$SERVERS/1/redis.sock" EXISTS "$KEY"
 	expect 0 1
 }
 
@@ -89,7 +89,7 @@ nothing_on() {
 	nothing_on 0
 	server_continue 1
 	online 0
-	redlock run --replicas 1 "$KEY" true
+	redlock run --server-timeout 10s --replicas 1 "$KEY" true
 	expect 0
 }
 
@@ -103,7 +103,7 @@ nothing_on() {
 	redlock run --replicas 2 "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: $(place_of 0): only 1 of 2 replicas have it after [0-9]+ms: $LACKS"
 	[[ ! -e $TMP/ran ]]
-	redlock run --replicas 1 "$KEY" true
+	redlock run --server-timeout 10s --replicas 1 "$KEY" true
 	expect 0
 	server_continue 1
 }
@@ -114,7 +114,7 @@ nothing_on() {
 	server_stop 1
 	redlock run -n --replicas 1 "$KEY" true
 	expect 75 '' "redlock: $KEY: held by .*"
-	redlock run -n -E 0 --replicas 1 "$KEY" true
+	redlock run -n -E 0 --server-timeout 10s --replicas 1 "$KEY" true
 	expect 0
 	server_continue 1
 	redlock run -n --replicas 5 "$KEY" true
@@ -151,7 +151,7 @@ nothing_on() {
 	masters_start 1
 	for option in -x -s -r '-P 2'; do
 		# shellcheck disable=SC2086 # words
-		redlock run --replicas 1 $option "$KEY" redis-cli -s "$SERVERS/1/redis.sock" EXISTS "$KEY"
+		redlock run --server-timeout 10s --replicas 1 $option "$KEY" redis-cli -s "$SERVERS/1/redis.sock" EXISTS "$KEY"
 		expect 0 1
 		server_stop 1
 		# shellcheck disable=SC2086 # words
@@ -166,7 +166,7 @@ nothing_on() {
 @test "of three servers one may have no replica, two may not" {
 	masters_start 3
 	server_stop 4
-	redlock run --quarantine 0 --replicas 1 "$KEY" true
+	redlock run --quarantine 0 --server-timeout 10s --replicas 1 "$KEY" true
 	expect 0
 	nothing_on 0 1 2 # there it is released behind the WAIT
 	server_stop 5
@@ -177,7 +177,7 @@ nothing_on() {
 	server_continue 4 5
 	online 1
 	online 2
-	redlock run --quarantine 0 --replicas 1 "$KEY" true
+	redlock run --quarantine 0 --server-timeout 10s --replicas 1 "$KEY" true
 	expect 0
 }
 
@@ -341,7 +341,7 @@ redlock: $KEY: $(place_of 0): $BEHIND"
 @test "extend: a lease that replicas lack is not said to be extended" {
 	masters_start 1
 	take
-	redlock extend --replicas 1 -t 2m "$KEY" "$token"
+	redlock extend --server-timeout 10s --replicas 1 -t 2m "$KEY" "$token"
 	expect 0
 	(($(rcli 1 PTTL "$KEY") > 100000))
 	server_stop 1
@@ -378,7 +378,7 @@ redlock: $KEY: $(place_of 0): $BEHIND"
 
 @test "--min-hold: what replicas lack is not said to be kept" {
 	masters_start 1
-	redlock run --replicas 1 --min-hold 5m "$KEY" true
+	redlock run --server-timeout 10s --replicas 1 --min-hold 5m "$KEY" true
 	expect 0
 	(($(rcli 1 PTTL "$KEY") > 250000))
 	KEY+=b
@@ -467,7 +467,7 @@ fails_over() {
 	cluster_start 3 1
 	online 0
 	KEY=$(key_on 0 3)
-	redlock run --replicas 1 "$KEY" redis-cli -s "$SERVERS/3/redis.sock" PING
+	redlock run --server-timeout 10s --replicas 1 "$KEY" redis-cli -s "$SERVERS/3/redis.sock" PING
 	expect 0 PONG
 	KEY=$(key_on 1 3)
 	redlock run --replicas 1 "$KEY" touch "$TMP/ran"
@@ -490,7 +490,7 @@ fails_over() {
 	export REDLOCK_REPLICAS=3
 	redlock acquire "$KEY"
 	expect 69 '' ".* only 1 of 3 replicas are online: $LACKS"
-	redlock acquire --replicas 1 "$KEY"
+	redlock acquire --server-timeout 10s --replicas 1 "$KEY"
 	expect 0 '[0-9a-f]+'
 	redlock list
 	[[ $status == 0 ]]
@@ -498,7 +498,7 @@ fails_over() {
 
 @test "doctor: tries a lock with as many replicas, and says how many there are" {
 	masters_start 1
-	redlock doctor --accept restart --replicas 1
+	redlock doctor --accept restart --server-timeout 10s --replicas 1
 	expect 0 "settings: .*
 $(place_of 0): ok, (Redis|Valkey) .*, 1 replica
 1 of 1 servers would grant a lock, 1 needed: 0 more may fail"
@@ -533,7 +533,7 @@ $(place_of 0): error: $BEHIND" 'redlock: 0 of 1 servers would grant a lock, 1 ne
 	masters_start 1
 	rcli 0 ACL SETUSER app on '>pw' '~*' '&*' +@all -info
 	REDLOCK_SERVERS=redis://app:pw@$(address 0)
-	redlock run --replicas 1 "$KEY" true
+	redlock run --server-timeout 10s --replicas 1 "$KEY" true
 	expect 0
 	redlock run --replicas 2 --server-timeout 500ms "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: .*: only 1 of 2 replicas have it after .*: $LACKS"
