@@ -480,6 +480,11 @@ static short ready_for(const struct pollfd *polled)
 		return world.interrupts > 0 && world_age() >= world.interrupts
 			       ? POLLIN
 			       : 0;
+	if (polled->fd < FIRST_FD) { /* a file of this machine */
+		struct pollfd real = {.fd = polled->fd, .events = POLLIN};
+
+		return poll(&real, 1, 0) > 0 ? POLLIN : 0;
+	}
 	connection = connection_of(polled->fd);
 	return (short)((polled->events & POLLOUT) |
 		       (readable(connection) > 0 || (connection->ended &&
