@@ -137,6 +137,11 @@ static void give_back(const struct keeper *keeper, struct session *session,
 {
 	char text[DURATION_TEXT];
 
+	for (size_t i = 0; i < session->count; i++)
+		lock_note_end(session->locks[i], session->waited,
+			      session->locks[i] == keeper->lost ? "lost"
+			      : kept == KEPT_OVERDUE            ? "overdue"
+								: "released");
 	cmd_each(session, cmd_release_one);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct lock *lock = session->locks[i];

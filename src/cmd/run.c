@@ -130,10 +130,40 @@ static void tell_released(const struct run *run, const struct lock *lock,
 		log_step("%s: released", key);
 }
 
+/* How COMMAND ended. */
+static void print_end(struct buffer *text, const struct run *run)
+{
+	const struct child *child = &run->supervisor.child;
+
+	if (run->cause != 0)
+		buffer_print(text, "not started");
+	else if (child->signal != 0)
+		buffer_print(text, "signal %d", child->signal);
+	else
+		buffer_print(text, "exit %d", child->exit);
+}
+
+/* For KEY's history. */
+static void note_run(struct run *run, struct lock *lock)
+{
+	struct buffer how = {0};
+
+	if (lock == run->supervisor.lost)
+		buffer_print(&how, "lost");
+	else if (run->supervisor.max_hold.begun && run->cause == 0)
+		buffer_print(&how, "overdue");
+	else
+		print_end(&how, run);
+	lock_note_end(lock, run->taken.waited, how.data);
+	buffer_release(&how);
+}
+
 static void release(struct run *run)
 {
 	struct session *session = &run->session;
 
+	for (size_t i = 0; i < session->count; i++)
+		note_run(run, session->locks[i]);
 	run->held = clock_ms() - cmd_held_since(session);
 	run->kept = keep_for(run);
 	threads_each(session->count, release_one, run);
@@ -158,11 +188,8 @@ static void note_end(const struct run *run, const struct lock *lock,
 		return;
 	}
 	if (run->cause != 0)
-		buffer_print(&how, "COMMAND was not started");
-	else if (supervisor->child.signal != 0)
-		buffer_print(&how, "signal %d", supervisor->child.signal);
-	else
-		buffer_print(&how, "exit %d", supervisor->child.exit);
+		buffer_print(&how, "COMMAND was ");
+	print_end(&how, run);
 	if (supervisor->max_hold.begun)
 		buffer_print(&how, ", --max-hold is over");
 	journal_released(run->settings, lock, how.data,

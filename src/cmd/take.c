@@ -125,7 +125,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 				settings->ttl,
 				session->locks[i]->wish.validity_needed > 0);
 	result = take(session, &patience, &about, &busy, &error);
-	taken.waited = clock_ms() - start;
+	taken.waited = session->waited = clock_ms() - start;
 	taken.signal = signals_next();
 	switch (result) {
 	case LOCK_OK:

@@ -1,8 +1,10 @@
 #include "lock/lock.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/lease.h"
+#include "base/output.h"
 
 #define LAST_ANSWERS 50 /* ms */
 
@@ -30,6 +32,18 @@ void lock_release_memory(struct lock *lock)
 {
 	names_release(&lock->names);
 	buffer_release(&lock->wish.description);
+	buffer_release(&lock->ended);
+}
+
+void lock_note_end(struct lock *lock, int64_t waited, const char *how)
+{
+	lock->ended.length = 0;
+	buffer_print(&lock->ended, "%" PRId64 " ", lock->grant.fence);
+	if (waited >= 0)
+		buffer_print(&lock->ended, "%" PRId64 " ", waited);
+	else
+		buffer_print(&lock->ended, "- ");
+	output_visible(&lock->ended, how, strnlen(how, 250), 1);
 }
 
 struct deadline lock_validity(const struct lock *lock, int64_t started)

@@ -115,6 +115,8 @@ struct lock {
 	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
 	bool alias_reported; /* ballot.alias, while the lock is held */
+	struct buffer ended; /* owned: what a release notes of the run; empty: there
+			      * was none, as the attempt is taken back */
 };
 
 enum lock_result {
@@ -165,6 +167,14 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
  * renewal only now, and says that KEY is gone there, gets the lock back.
  */
 enum gathered lock_idle(struct lock *lock, struct wait wait);
+
+/*
+ * Has the next releases note how a run of KEY ended, in its history (runs.lua):
+ * "exit N", "signal N", "lost", "overdue", "broken by ...", "released" or "not
+ * started". waited: ms, -1 if unknown. Without it a release takes back an attempt
+ * that was no run.
+ */
+void lock_note_end(struct lock *lock, int64_t waited, const char *how);
 
 /* Gives the lock of grant.token back on every server, min_hold ms from now.
  * NOT_HELD: it was not held. */

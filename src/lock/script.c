@@ -8,7 +8,7 @@
 #include "scripts.h" /* made from lua/ */
 
 /* What a script is put together from, in this order. */
-#define PARTS_MAX 12
+#define PARTS_MAX 14
 
 struct script {
 	const char *parts[PARTS_MAX + 1];
@@ -18,10 +18,10 @@ struct script {
 
 /* Acquire and release in one, so that a server that has executed the one need not be
  * sent the other: an acquire has more arguments. scripts/name-script has it, too. */
-#define IF_ACQUIRE "if #ARGV>4 then\n"
+#define IF_ACQUIRE "if #ARGV>5 then\n"
 #define END_IF "end\n"
 #define BOTH                                                                \
-	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, places_lua,       \
+	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, runs_lua, places_lua,       \
 	       settle_lua, data_lua, redisson_lua, IF_ACQUIRE, acquire_lua, \
 	       END_IF, release_lua)
 
@@ -166,8 +166,8 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 	ask(&question,
 	    question.quorum->replicas == 0 || kept_fence > 0
 		    ? BOTH
-		    : SCRIPT(needs_lua, common_lua, replicas_lua, places_lua,
-			     settle_lua, data_lua, acquire_lua),
+		    : SCRIPT(needs_lua, common_lua, replicas_lua, runs_lua,
+			     places_lua, settle_lua, data_lua, acquire_lua),
 	    more, sizeof(more) / sizeof(more[0]));
 }
 
@@ -209,25 +209,26 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 {
 	struct question question = about_lock(lock, i);
 	struct server *server = &lock->ballot.quorum->servers[i];
+	const char *ended = lock->ended.length > 0 ? lock->ended.data : "";
 	char ms[24];
+	bool later;
 
 	/* what is given back may be held again after a failover, but not what
 	 * --min-hold keeps be free */
 	if (min_hold > 0)
 		question.how = ASK_REPLICAS;
 	server_withdraw(server);
-	if (!server_owes_sticky(server) &&
-	    server_has_script(server, sha1_of_both(&question)))
-		question.sha1 = sha1_of_both(&question);
 	/* a server that reads both at once executes both (script.h) */
+	later = server_owes_sticky(server) && ended[0] == '\0';
+	if (!later && server_has_script(server, sha1_of_both(&question)))
+		question.sha1 = sha1_of_both(&question);
 	ask(&question,
-	    question.sha1 != NULL
-		    ? BOTH
-		    : SCRIPT(common_lua, places_lua,
-			     server_owes_sticky(server) ? later_lua
-							: settle_lua,
+	    question.sha1 != NULL ? BOTH
+	    : later ? SCRIPT(common_lua, places_lua, later_lua, redisson_lua,
+			     release_lua)
+		    : SCRIPT(common_lua, runs_lua, places_lua, settle_lua,
 			     redisson_lua, release_lua),
-	    (const char *[]){lock->grant.hold, number(ms, min_hold)}, 2);
+	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended}, 3);
 }
 
 void script_raise(struct lock *lock, size_t i, bool counts)
@@ -259,9 +260,16 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 
 	question.how = ASK_STICKY;
 	ask(&question,
-	    SCRIPT(common_lua, places_lua, settle_lua, redisson_lua,
+	    SCRIPT(common_lua, runs_lua, places_lua, settle_lua, redisson_lua,
 		   holders_lua, data_lua, break_lua),
 	    (const char *[]){holder, foreign ? "1" : "0"}, 2);
+}
+
+void script_history(struct quorum *quorum, size_t i, const struct names *names)
+{
+	struct question question = about_key(quorum, i, names, "");
+
+	ask(&question, SCRIPT(common_lua, history_lua), NULL, 0);
 }
 
 void script_scan(struct quorum *quorum, size_t i, const char *cursor,

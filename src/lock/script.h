@@ -12,7 +12,9 @@
  * room for names and texts: a Redis server reads as much at once. If it was stopped,
  * or slow, we may have ended by then. It fails to send us the first answer, and drops
  * what it has not read: KEY would stay taken until its lease ends. So a release that
- * follows such an acquire hands KEY on by the shorter script (later.lua).
+ * follows such an acquire hands KEY on by the shorter script (later.lua). If a run
+ * has ended, the release notes that, and is never the shorter one: its answer is
+ * waited for, and the acquire without an answer repeats an earlier one.
  */
 #ifndef LOCK_SCRIPT_H
 #define LOCK_SCRIPT_H
@@ -56,6 +58,10 @@ void script_inspect(struct quorum *quorum, size_t server,
 void script_break(struct quorum *quorum, size_t server,
 		  const struct names *names, const char *token,
 		  const char *holder, bool foreign);
+
+/* How the last runs of KEY ended. */
+void script_history(struct quorum *quorum, size_t server,
+		    const struct names *names);
 
 /* The next records, from the cursor on. */
 void script_scan(struct quorum *quorum, size_t server, const char *cursor,

@@ -363,6 +363,10 @@ bool child_has_exited(struct child *child)
 		result = waitid(P_PID, (id_t)child->pid, &info,
 				WEXITED | WNOHANG | WNOWAIT);
 	while (result < 0 && errno == EINTR);
+	if (result == 0 && info.si_pid != 0 && info.si_code == CLD_EXITED)
+		child->exit = info.si_status;
+	else if (result == 0 && info.si_pid != 0)
+		child->signal = info.si_status;
 	return result < 0 || info.si_pid != 0;
 }
 

@@ -83,8 +83,8 @@ int child_stopped(const struct child *child);
 /* What follows from this stop is done. */
 void child_note_stop(const struct child *child);
 
-/* Whether it has exited; it is not reaped and keeps its pid. To be asked again at
- * _next, even if no SIGCHLD comes: then the leader of its group is reaped. */
+/* Whether it has exited, and how (exit, signal); it is not reaped and keeps its pid. To
+ * be asked again at _next, even if no SIGCHLD comes: then the leader of its group is reaped. */
 bool child_has_exited(struct child *child);
 struct deadline child_next(const struct child *child);
 

@@ -25,7 +25,7 @@ local answer = total == 0 and 0 or found and 1 or -1
 if answer == 1 then
   call('del', key)
   -- What is done stays done: nothing from here on may turn it into an error.
-  pcall(forget_holders, '')
+  pcall(forget_holders, '', nil, '0 - broken')
   if kind == 'hash' then
     tell_redisson()
   end

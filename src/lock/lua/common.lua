@@ -47,19 +47,6 @@ local function known_holds()
   return known
 end
 
--- Holders of a sorted set end one by one, by this server's clock. Returns KEY's kind after that.
-local function drop_expired()
-  local kind = kind_of_key()
-  if kind == 'zset' and permits_of_key() then
-    for _, who in ipairs(call('zrangebyscore', key, '-inf', now)) do
-      call('zrem', key, who)
-      try('hdel', record, 'holder:' .. who, 'fence:' .. who)
-    end
-    kind = kind_of_key()
-  end
-  return kind
-end
-
 -- A lease never ends sooner than it did: its holder relies on that, and so do those that share KEY.
 -- Returns how long KEY lasts now.
 local function prolong(who, lease, kind)

@@ -11,6 +11,10 @@ elseif holds(token, kind) == 0 then
   return {kind == 'zset' and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
 local text = describe(token)
+if text:find('^since=%d+~') then -- it has taken what a message granted
+  text = text:gsub('~', '', 1)
+  try('hset', record, 'holder:' .. token, text)
+end
 local taken = tonumber(text:match('\nttl=(%d+)\n')) or 0
 if ARGV[5] == '1' and taken > 0 and taken <= 86400000 then
   ttl = taken

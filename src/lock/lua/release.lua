@@ -1,8 +1,8 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and those of `acquire`
---       first, which begin with '+'), min_hold (ms)
+--       first, which begin with '+'), min_hold (ms), how the run ended ('': there was none; note_run)
 -- returns {1, permits (0: no such lock)} released, {0} held by someone else, {-1} gone
-local hold, min_hold = ARGV[3], tonumber(ARGV[4])
+local hold, min_hold, ended = ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)
 local permits = kind == 'zset' and permits_of_key() or 0
@@ -44,10 +44,13 @@ local function is_last()
     or try('hexists', record, 'hold:' .. hold) ~= 0)
 end
 
+if kind == 'hash' and held > 0 and hold:find('^%*') then
+  hold = pick_hold()
+end
+if ended ~= '' and hold then
+  note_end(kind, is_last(), min_hold > 0, ended)
+end
 if held > 0 then
-  if kind == 'hash' and hold:find('^%*') then
-    hold = pick_hold()
-  end
   if min_hold > 0 and is_last() then
     keep_for_min_hold()
   elseif hold then

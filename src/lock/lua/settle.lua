@@ -53,10 +53,16 @@ local function next_fence(who, wish, again)
   return stored, stored
 end
 
--- Nobody holds KEY: what the record says of holders is over, except for `kept`.
-local function forget_holders(kept)
+-- Nobody holds KEY: what the record says of holders is over, except for `kept`. Their runs are noted,
+-- but for that of `spared`, which gets KEY back. ended: how (note_run); nil: that is unknown.
+local function forget_holders(kept, spared, ended)
   for _, field in ipairs(call('hkeys', record)) do
     if not (' fence broken began ' .. kept):find(' ' .. field .. ' ', 1, true) then
+      local who = field:match('^holder:(.*)')
+      if who and who ~= spared then
+        note_run(who, ended or unknown,
+          not ended and math.min(tonumber(call('hget', record, 'until')) or now, now))
+      end
       call('hdel', record, field)
     end
   end
@@ -82,7 +88,7 @@ local function grant(who, wish, lease, kind)
     end
   end
   if not text:find('^since=') then
-    text = format('since=%.0f\n', now) .. text
+    text = format('since=%.0f%s %s\n', now, wish.mark or '', wish.hold) .. text
   end
   if not again or wish.kind ~= 'hash' then
     note('holder:' .. who, text)
@@ -91,7 +97,7 @@ local function grant(who, wish, lease, kind)
     note('permits', wish.permits, 'fence:' .. who, format('%.0f', fence))
   end
   if kind == 'none' then
-    forget_holders('last until ttl ')
+    forget_holders('last until ttl ', who)
     note(lease_fields(who, wish.ttl, lease))
   end
   call('hset', record, unpack(fields))
@@ -139,6 +145,7 @@ end
 -- that request, but not when this happens.
 local function grant_to_waiter(place, wish, kind)
   local lease = math.min(wish.ttl, unanswered)
+  wish.mark = '~'
   local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
   local age = math.max(now - (tonumber(try('hget', record, 'began')) or now), 0)
   local fence = grant(wish.who, wish, lease, kind)

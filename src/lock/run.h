@@ -1,0 +1,60 @@
+/*
+ * A run of KEY that is over, as a server tells of it (lua/runs.lua): when it began,
+ * how long it held KEY, and how it ended.
+ *
+ * A release notes it, in a list beside the record; or the next grant does, if the
+ * holder never came back. An entry is what some client wrote there: every part of it
+ * may be hostile when it is read.
+ */
+#ifndef LOCK_RUN_H
+#define LOCK_RUN_H
+
+#include "lock/record.h"
+
+#define RUN_DIGEST 17 /* the beginning of the digest of a token */
+#define RUN_BY 256
+
+enum run_end {
+	RUN_UNKNOWN,     /* its holder never came back */
+	RUN_EXIT,        /* COMMAND exited: number is its status */
+	RUN_SIGNAL,      /* it was killed: number is the signal */
+	RUN_LOST,        /* the lock, while COMMAND ran */
+	RUN_OVERDUE,     /* --max-hold was over */
+	RUN_BROKEN,      /* by: by whom and why, or "" */
+	RUN_RELEASED,    /* acquire and release */
+	RUN_NOT_STARTED, /* COMMAND could not be */
+	RUN_OTHER,       /* by: the word of a later version */
+};
+
+struct run {
+	char digest[RUN_DIGEST];
+	int64_t fence;  /* 0 if unknown */
+	int64_t began;  /* ms since 1970, by the server's clock */
+	int64_t age;    /* ms since then, by that clock; below 0 if it is ahead */
+	int64_t held;   /* ms */
+	int64_t waited; /* ms, -1 if unknown */
+	enum run_end end;
+	int number;
+	char by[RUN_BY];
+	struct holder who;
+};
+
+/* Reads an entry of a server whose clock says now. -1: it makes no sense. */
+int run_read(struct run *run, const char *text, size_t length, int64_t now);
+
+/* COMMAND exited with status 0. */
+bool run_succeeded(const struct run *run);
+
+/* It did not succeed, and it was no release, of which nobody knows how it went. */
+bool run_failed(const struct run *run);
+
+/* Appends "exit 0", "signal 9", "broken by ops@jump1: 'deploy is stuck'" ... */
+void run_print_end(struct buffer *text, const struct run *run);
+
+/* The same without number or by: "exit", "signal", "broken" ... */
+const char *run_end_name(enum run_end end);
+
+/* Appends "web3 pid 812 'backup.sh' 3h ago for 12m, exit 0". */
+void run_print(struct buffer *text, const struct run *run);
+
+#endif

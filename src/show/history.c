@@ -1,0 +1,216 @@
+#include "show/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "lock/alias.h"
+#include "lock/explain.h"
+#include "lock/script.h"
+
+#define TOLD_MOST 40 /* entries of one server that are read */
+
+struct told {
+	struct run run;
+	size_t server;
+	bool merged;
+};
+
+void history_init(struct history *history, struct quorum *quorum,
+		  const char *key)
+{
+	*history = (struct history){0};
+	names_init(&history->names, key);
+	ballot_init(&history->ballot, quorum, 0, 0);
+}
+
+void history_release(struct history *history)
+{
+	names_release(&history->names);
+	free(history->run);
+	free(history->told);
+	*history = (struct history){0};
+}
+
+/* --- what the servers tell -------------------------------------------------- */
+
+void history_hear(void *context, size_t i, const struct reply *reply)
+{
+	struct history *history = context;
+	size_t count = reply != NULL ? reply_item_count(reply, 2) : 0;
+	int64_t answer = 0;
+
+	if (!alias_read(&history->ballot, i, reply, 1, &answer))
+		return;
+	if (reply->count < 3 || reply->value[1].text != NULL) {
+		ballot_reject(&history->ballot, i);
+		return;
+	}
+	history->ballot.vote[i] = VOTE_YES;
+	if (count > TOLD_MOST)
+		count = TOLD_MOST;
+	history->told = xrealloc(history->told, (history->told_count + count) *
+							sizeof(struct told));
+	for (size_t n = 0; n < count; n++) {
+		struct value item = reply_item(reply, 2, n);
+		struct told *told = &history->told[history->told_count];
+
+		*told = (struct told){.server = i};
+		if (item.text != NULL &&
+		    run_read(&told->run, item.text, item.length,
+			     reply->value[1].number) == 0)
+			history->told_count++;
+	}
+}
+
+/* --- the runs of all of them ------------------------------------------------ */
+
+static bool is_same_run(const struct run *a, const struct run *b)
+{
+	return strcmp(a->digest, b->digest) == 0 && a->fence == b->fence;
+}
+
+static bool is_same_end(const struct run *a, const struct run *b)
+{
+	return a->end == b->end && a->number == b->number &&
+	       strcmp(a->by, b->by) == 0;
+}
+
+/* How many servers tell of this run; same_end: and of this end. */
+static size_t count_servers(const struct history *history,
+			    const struct run *run, bool same_end)
+{
+	uint32_t servers = 0;
+
+	for (size_t n = 0; n < history->told_count; n++) {
+		const struct told *told = &history->told[n];
+
+		if (is_same_run(&told->run, run) &&
+		    (!same_end || is_same_end(&told->run, run)))
+			servers |= UINT32_C(1) << told->server;
+	}
+	return (size_t)__builtin_popcount(servers);
+}
+
+/* Whether this end of a run is to be taken rather than the other one. */
+static bool is_better(const struct history *history, const struct run *run,
+		      const struct run *than)
+{
+	if ((run->end == RUN_UNKNOWN) != (than->end == RUN_UNKNOWN))
+		return than->end == RUN_UNKNOWN;
+	return count_servers(history, run, true) >
+	       count_servers(history, than, true);
+}
+
+/* The n-th, as most servers tell of it. Nobody tells of it again. */
+static struct run merge(struct history *history, size_t n)
+{
+	const struct run *best = &history->told[n].run;
+
+	for (size_t k = n; k < history->told_count; k++) {
+		struct told *told = &history->told[k];
+
+		if (!is_same_run(&told->run, &history->told[n].run))
+			continue;
+		told->merged = true;
+		if (is_better(history, &told->run, best))
+			best = &told->run;
+	}
+	return *best;
+}
+
+static bool is_attempt(const struct history *history, const struct run *run)
+{
+	return run->end == RUN_UNKNOWN &&
+	       2 * count_servers(history, run, false) <=
+		       ballot_count(&history->ballot, VOTE_YES);
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct run *one = a, *other = b;
+
+	if (one->age != other->age)
+		return one->age < other->age ? -1 : 1;
+	return (one->fence < other->fence) - (one->fence > other->fence);
+}
+
+static void put_together(struct history *history)
+{
+	history->run = xcalloc(history->told_count + 1, sizeof(struct run));
+	for (size_t n = 0; n < history->told_count; n++) {
+		struct run run;
+
+		if (history->told[n].merged)
+			continue;
+		run = merge(history, n);
+		if (!is_attempt(history, &run))
+			history->run[history->known++] = run;
+	}
+	qsort(history->run, history->known, sizeof(struct run), by_age);
+	history->count = history->known < HISTORY_SHOWN ? history->known
+							: HISTORY_SHOWN;
+}
+
+int history_read(struct history *history, struct error *error)
+{
+	struct ballot *ballot = &history->ballot;
+	struct reply_handler handler = {history, history_hear, NULL};
+	struct deadline until = deadline_in(ballot->quorum->timeout);
+
+	ballot_open(ballot, NULL);
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		script_history(ballot->quorum, i, &history->names);
+	quorum_gather(ballot->quorum, wait_until(until), &handler);
+	put_together(history);
+	if (ballot_has_quorum(ballot) && !ballot->alias)
+		return 0;
+	explain_failure(ballot, error);
+	return -1;
+}
+
+/* --- what follows from them ------------------------------------------------- */
+
+const struct run *history_success(const struct history *history)
+{
+	for (size_t n = 0; n < history->known; n++)
+		if (run_succeeded(&history->run[n]))
+			return &history->run[n];
+	return NULL;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+
+	return one < other ? -1 : one > other;
+}
+
+/* Their times, the shortest first. */
+static size_t sort_times(const struct history *history,
+			 int64_t held[HISTORY_SHOWN])
+{
+	size_t count = 0;
+
+	for (size_t n = 0; n < history->count; n++)
+		if (history->run[n].end != RUN_UNKNOWN)
+			held[count++] = history->run[n].held;
+	qsort(held, count, sizeof(*held), by_size);
+	return count;
+}
+
+int64_t history_usual(const struct history *history)
+{
+	int64_t held[HISTORY_SHOWN];
+	size_t count = sort_times(history, held);
+
+	return count > 0 ? held[(count - 1) / 2] : -1;
+}
+
+int64_t history_longest(const struct history *history)
+{
+	int64_t held[HISTORY_SHOWN];
+	size_t count = sort_times(history, held);
+
+	return count > 0 ? held[count - 1] : -1;
+}

@@ -1,0 +1,57 @@
+/*
+ * How the last runs of a KEY went, put together from what all its servers say.
+ *
+ *	history_init(&history, &quorum, key);
+ *	history_read(&history, &error);		once
+ *	... history.run[0], the last to begin, to history.run[history.count - 1] ...
+ *	history_release(&history);
+ *
+ * Runs on two servers are one if they have the same token and the same fence. If
+ * servers differ in how it ended, the end that most of them know is taken. That it
+ * is unknown counts only if no server knows better: the release may have reached a
+ * single one. A run whose end is unknown is left out if only a minority of the
+ * servers that answered tells of it: it was an attempt that had no quorum.
+ *
+ * Nothing relies on this for safety.
+ */
+#ifndef SHOW_HISTORY_H
+#define SHOW_HISTORY_H
+
+#include "lock/lock.h"
+#include "lock/run.h"
+
+#define HISTORY_SHOWN 20 /* runs */
+
+struct history {
+	struct names names;
+	struct ballot ballot; /* VOTE_YES: has answered */
+	struct run *run;      /* owned; the last to begin comes first */
+	size_t count;         /* at most HISTORY_SHOWN */
+	size_t known;         /* of run: older ones, too, follow those */
+	struct told *told;    /* owned: what each server said */
+	size_t told_count;
+};
+
+/* key must outlive the struct. */
+void history_init(struct history *history, struct quorum *quorum,
+		  const char *key);
+void history_release(struct history *history);
+
+/* Takes a server's answer; for a struct reply_handler. */
+void history_hear(void *history, size_t server, const struct reply *reply);
+
+/* Asks all servers, and waits for all of them, but no longer than a round may take.
+ * 0, or -1 with *error: no quorum has answered. Either way *history has what was
+ * answered. */
+int history_read(struct history *history, struct error *error);
+
+/* The last to begin of the runs that succeeded, perhaps one that is too old to be
+ * shown, or NULL. */
+const struct run *history_success(const struct history *history);
+
+/* For how long KEY was held by those that are shown, but for those of an unknown end:
+ * the median and the longest, ms; -1 if there is none. */
+int64_t history_usual(const struct history *history);
+int64_t history_longest(const struct history *history);
+
+#endif
