@@ -38,6 +38,8 @@ const struct command commands[] = {
 	 cmd_status},
 	{COMMAND_LIST, "list", "list [OPTION ...] [PATTERN]",
 	 "list the locks that are held", cmd_list},
+	{COMMAND_HISTORY, "history", "history [OPTION ...] KEY",
+	 "show how the last runs of KEY went", cmd_history},
 	{COMMAND_WAIT, "wait", "wait [OPTION ...] KEY",
 	 "wait until KEY is free, and take nothing", cmd_wait},
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",

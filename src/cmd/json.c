@@ -106,12 +106,17 @@ static void put_key(struct json *json, struct argument key)
 
 /* --- status and list ------------------------------------------------------ */
 
+static void put_holder(struct json *json, const struct holder *holder)
+{
+	put_known(json, "host", holder->host);
+	put_from(json, "pid", 1, holder->pid);
+	put_known(json, "user", holder->user);
+	put_known(json, "command", holder->command);
+}
+
 static void put_who(struct json *json, const struct busy *who)
 {
-	put_known(json, "host", who->holder.host);
-	put_from(json, "pid", 1, who->holder.pid);
-	put_known(json, "user", who->holder.user);
-	put_known(json, "command", who->holder.command);
+	put_holder(json, &who->holder);
 	put_from(json, "protocol", 1, who->holder.protocol);
 }
 
@@ -211,8 +216,57 @@ static void put_servers(struct json *json, const struct holders *holders)
 	leave(json, ']');
 }
 
+static void put_run(struct json *json, const struct past_run *run)
+{
+	const char *by =
+		run->end == RUN_BROKEN || run->end == RUN_OTHER ? run->by : "";
+
+	put_number(json, "began_ms", run->began);
+	put_from(json, "age_ms", 0, run->age);
+	put_holder(json, &run->who);
+	put_from(json, "waited_ms", 0, run->waited);
+	put_number(json, "held_ms", run->held);
+	put_from(json, "fence", 1, run->fence);
+	put_text(json, "end", run_end_name(run->end));
+	put_from(json, "exit", 0, run->end == RUN_EXIT ? run->number : -1);
+	put_from(json, "signal", 1, run->end == RUN_SIGNAL ? run->number : 0);
+	put_known(json, "by", by);
+}
+
+/* null if last is NULL */
+static void put_last_run(struct json *json, const struct past_run *last)
+{
+	if (last == NULL) {
+		put_null(json, "last_run");
+		return;
+	}
+	enter(json, "last_run", '{');
+	put_run(json, last);
+	leave(json, '}');
+}
+
+void json_history(struct buffer *text, const struct history *history)
+{
+	struct json json = begin(text);
+	int64_t failed = 0;
+
+	put_key(&json, history->names.key);
+	enter(&json, "runs", '[');
+	for (size_t n = 0; n < history->count; n++) {
+		enter(&json, NULL, '{');
+		put_run(&json, &history->run[n]);
+		leave(&json, '}');
+		failed += run_failed(&history->run[n]);
+	}
+	leave(&json, ']');
+	put_number(&json, "failed", failed);
+	put_from(&json, "median_ms", 0, history_usual(history));
+	put_from(&json, "longest_ms", 0, history_longest(history));
+	end(&json);
+}
+
 void json_holders(struct buffer *text, const struct holders *holders,
-		  const char *state)
+		  const char *state, const struct past_run *last)
 {
 	struct json json = begin(text);
 	size_t speaker = holders_speaker(holders);
@@ -231,6 +285,7 @@ void json_holders(struct buffer *text, const struct holders *holders,
 	put_holders(&json, holders);
 	put_queue(&json, &holders->waiting);
 	put_servers(&json, holders);
+	put_last_run(&json, last);
 	end(&json);
 }
 

@@ -1,5 +1,5 @@
 /*
- * What `status`, `list`, `doctor`, `acquire` and `run --status-fd` tell programs:
+ * What `status`, `history`, `list`, `doctor`, `acquire` and `run --status-fd` tell programs:
  * one JSON object a line. Texts that others wrote are made valid. What is not known
  * is null.
  */
@@ -10,10 +10,13 @@
 #include "settings/settings.h"
 #include "show/doctor.h"
 #include "show/batch.h"
+#include "show/history.h"
 
-/* state: "held", "free" ... */
+/* state: "held", "free" ... last: the last run of KEY, or NULL. */
 void json_holders(struct buffer *text, const struct holders *holders,
-		  const char *state);
+		  const char *state, const struct past_run *last);
+
+void json_history(struct buffer *text, const struct history *history);
 
 void json_listed(struct buffer *text, const struct listed *listed);
 

@@ -36,22 +36,45 @@ static void hint_at_list(const char *key, const struct holders *holders)
 			   key, key);
 }
 
+/* Of a lock that nobody holds; for programs, of any. What the servers do not tell is not
+ * worth an error. */
+static const struct past_run *last_run(struct history *history,
+				       const struct settings *settings,
+				       const char *state)
+{
+	bool wanted = strcmp(state, "free") == 0 ||
+		      (settings->format == FORMAT_JSON &&
+		       strcmp(state, "unknown") != 0);
+	struct error ignored;
+
+	if (!wanted || history_read(history, &ignored) < 0 ||
+	    history->count == 0)
+		return NULL;
+	return &history->run[0];
+}
+
 static int show(struct quorum *quorum, const struct settings *settings,
 		const char *key)
 {
 	struct buffer text = {0};
 	struct holders holders;
+	struct history history;
 	struct error error;
+	const struct past_run *last;
+	const char *state;
 	bool answered;
 	int status;
 
 	holders_init(&holders, quorum, key);
+	history_init(&history, quorum, key);
 	holders.ballot.quarantine = settings->quarantine;
 	answered = inspect_lock(&holders, &error) == 0;
+	state = state_of(&holders, answered);
+	last = last_run(&history, settings, state);
 	if (settings->format == FORMAT_JSON)
-		json_holders(&text, &holders, state_of(&holders, answered));
+		json_holders(&text, &holders, state, last);
 	else
-		text_holders(&text, &holders, state_of(&holders, answered));
+		text_holders(&text, &holders, state, last);
 	status = cmd_show(text.data, text.length);
 	if (!answered) {
 		log_error("%s: %s", key, error.text);
@@ -60,6 +83,7 @@ static int show(struct quorum *quorum, const struct settings *settings,
 		hint_at_list(key, &holders);
 	}
 	buffer_release(&text);
+	history_release(&history);
 	holders_release(&holders);
 	return status;
 }

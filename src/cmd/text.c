@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/duration.h"
@@ -10,15 +11,26 @@
 #include "lock/trust.h"
 
 #define CELLS 5
+#define SHORT_WAIT 1000 /* ms: not worth telling of a run */
 
 /* A line of a table: its cells are made visible, and aligned to the widest. */
 struct row {
 	struct buffer cell[CELLS];
 };
 
-typedef void make_row(struct row *row, const struct holders *holders, size_t n);
+/* Of the n-th of what the table is about. */
+typedef void make_row(struct row *row, const void *context, size_t n);
 
 /* --- rows ----------------------------------------------------------------- */
+
+static void print_holder(struct buffer *text, const struct holder *holder)
+{
+	buffer_print(text, "%s", holder->host[0] ? holder->host : "somebody");
+	if (holder->pid > 0)
+		buffer_print(text, " pid %" PRId64, holder->pid);
+	if (holder->user[0] != '\0')
+		buffer_print(text, " (%s)", holder->user);
+}
 
 static void print_who(struct buffer *text, const struct busy *who)
 {
@@ -26,21 +38,16 @@ static void print_who(struct buffer *text, const struct busy *who)
 		buffer_print(text, "another program");
 		return;
 	}
-	buffer_print(text, "%s",
-		     who->holder.host[0] ? who->holder.host : "somebody");
-	if (who->holder.pid > 0)
-		buffer_print(text, " pid %" PRId64, who->holder.pid);
-	if (who->holder.user[0] != '\0')
-		buffer_print(text, " (%s)", who->holder.user);
+	print_holder(text, &who->holder);
 	if (who->holder.keeper > 0)
 		buffer_print(text, ", kept by pid %" PRId64,
 			     who->holder.keeper);
 }
 
-static void print_command(struct buffer *text, const struct busy *who)
+static void print_command(struct buffer *text, const struct holder *holder)
 {
-	if (who->holder.command[0] != '\0')
-		buffer_print(text, "'%s'", who->holder.command);
+	if (holder->command[0] != '\0')
+		buffer_print(text, "'%s'", holder->command);
 }
 
 static void print_times(struct buffer *cell, const struct busy *who)
@@ -68,7 +75,7 @@ static void make_holder(struct row *row, const struct holders *holders,
 	print_times(&row->cell[2], who);
 	if (seen->count > 1)
 		buffer_print(&row->cell[3], "%" PRId64 " times", seen->count);
-	print_command(&row->cell[4], who);
+	print_command(&row->cell[4], &who->holder);
 	if (holders_is_partial(holders, seen))
 		buffer_print(&row->cell[4], "%son %zu of %zu servers only",
 			     row->cell[4].length > 0 ? ", " : "",
@@ -101,13 +108,14 @@ static void make_waiter(struct row *row, const struct holders *holders,
 	buffer_print(&row->cell[2], "for %s",
 		     duration_format(text, seen->who.held));
 	print_wish(&row->cell[3], seen);
-	print_command(&row->cell[4], &seen->who);
+	print_command(&row->cell[4], &seen->who.holder);
 }
 
 /* Holders, then waiters. */
-static void make_person(struct row *row, const struct holders *holders,
-			size_t n)
+static void make_person(struct row *row, const void *context, size_t n)
 {
+	const struct holders *holders = context;
+
 	if (n < holders->holding.count)
 		make_holder(row, holders, n);
 	else
@@ -141,9 +149,9 @@ static void print_place(struct buffer *text, const struct holders *holders,
 		buffer_print(text, ", at %s", endpoint_format(name, place));
 }
 
-static void make_server(struct row *row, const struct holders *holders,
-			size_t n)
+static void make_server(struct row *row, const void *context, size_t n)
 {
+	const struct holders *holders = context;
 	const struct server *server = &holders->ballot.quorum->servers[n];
 
 	buffer_print(&row->cell[0], "server");
@@ -167,13 +175,13 @@ static void make_server(struct row *row, const struct holders *holders,
 
 /* --- tables --------------------------------------------------------------- */
 
-static void make_visible(struct row *row, const struct holders *holders,
-			 size_t n, make_row *make)
+static void make_visible(struct row *row, const void *context, size_t n,
+			 make_row *make)
 {
 	struct row raw = {0};
 
 	*row = (struct row){0};
-	make(&raw, holders, n);
+	make(&raw, context, n);
 	for (size_t c = 0; c < CELLS; c++) {
 		output_visible(&row->cell[c], raw.cell[c].data,
 			       raw.cell[c].length, output_utf8());
@@ -222,22 +230,22 @@ static void print_row(struct buffer *text, const struct row *row,
 	buffer_append(text, "\n", 1);
 }
 
-static void print_table(struct buffer *text, const struct holders *holders,
-			size_t count, make_row *make)
+static void print_table(struct buffer *text, const void *context, size_t count,
+			make_row *make)
 {
 	size_t columns = output_columns(STDOUT_FILENO, 80);
 	size_t width[CELLS] = {0};
 	struct row row;
 
 	for (size_t n = 0; n < count; n++) {
-		make_visible(&row, holders, n, make);
+		make_visible(&row, context, n, make);
 		for (size_t c = 0; c < CELLS; c++)
 			if (width_of(&row.cell[c]) > width[c])
 				width[c] = width_of(&row.cell[c]);
 		release(&row);
 	}
 	for (size_t n = 0; n < count; n++) {
-		make_visible(&row, holders, n, make);
+		make_visible(&row, context, n, make);
 		print_row(text, &row, width, columns);
 		release(&row);
 	}
@@ -272,7 +280,7 @@ static void print_kind(struct buffer *text, const struct holders *holders)
 }
 
 static void print_state(struct buffer *text, const struct holders *holders,
-			const char *state)
+			const char *state, const struct past_run *last)
 {
 	size_t answered = holders->ballot.quorum->count -
 			  holders_servers(holders, STANDING_UNKNOWN);
@@ -294,6 +302,10 @@ static void print_state(struct buffer *text, const struct holders *holders,
 	if (holders->waiting.total > 0)
 		buffer_print(text, ", %" PRId64 " waiting",
 			     holders->waiting.total);
+	if (last != NULL) {
+		buffer_print(text, "; last held by ");
+		run_print(text, last);
+	}
 }
 
 static void print_more(struct buffer *text, const struct crowd *crowd,
@@ -306,11 +318,11 @@ static void print_more(struct buffer *text, const struct crowd *crowd,
 }
 
 void text_holders(struct buffer *text, const struct holders *holders,
-		  const char *state)
+		  const char *state, const struct past_run *last)
 {
 	struct buffer line = {0};
 
-	print_state(&line, holders, state);
+	print_state(&line, holders, state, last);
 	cmd_add_line(text, &line, STDOUT_FILENO, "\n");
 	buffer_release(&line);
 	print_table(text, holders,
@@ -319,4 +331,91 @@ void text_holders(struct buffer *text, const struct holders *holders,
 	print_more(text, &holders->holding, "holders");
 	print_more(text, &holders->waiting, "waiting");
 	print_table(text, holders, holders->ballot.quorum->count, make_server);
+}
+
+/* --- its history ------------------------------------------------------------ */
+
+static void print_date(struct buffer *text, int64_t age)
+{
+	time_t at = (time_t)((clock_wall_ms() - age) / 1000);
+	struct tm local;
+	char date[32];
+
+	if (localtime_r(&at, &local) != NULL &&
+	    strftime(date, sizeof(date), "%F %T", &local) > 0)
+		buffer_print(text, "%s", date);
+}
+
+static void make_run(struct row *row, const void *context, size_t n)
+{
+	const struct past_run *run = &((const struct history *)context)->run[n];
+	char text[DURATION_TEXT];
+
+	print_date(&row->cell[0], run->age);
+	print_holder(&row->cell[1], &run->who);
+	buffer_print(&row->cell[2], "for %s", duration_format(text, run->held));
+	if (run->waited >= SHORT_WAIT)
+		buffer_print(&row->cell[2], " after %s",
+			     duration_format(text, run->waited));
+	run_print_end(&row->cell[3], run);
+	print_command(&row->cell[4], &run->who);
+}
+
+/* The oldest on the left, as high as the longest was long. */
+static void print_bars(struct buffer *text, const struct history *history)
+{
+	static const char *const bars[] = {"\u2581", "\u2582", "\u2583",
+					   "\u2585", "\u2587"};
+	const int64_t most = sizeof(bars) / sizeof(bars[0]) - 1;
+	int64_t longest = history_longest(history);
+
+	if (longest < 0 || !output_utf8() || !isatty(STDOUT_FILENO))
+		return;
+	buffer_print(text, "  ");
+	for (size_t n = history->count; n-- > 0;) {
+		const struct past_run *run = &history->run[n];
+
+		if (run->end == RUN_UNKNOWN)
+			buffer_print(text, "?");
+		else
+			buffer_print(
+				text, "%s",
+				bars[longest > 0 ? run->held * most / longest
+						 : 0]);
+	}
+	buffer_print(text, "\n");
+}
+
+static void print_summary(struct buffer *text, const struct history *history)
+{
+	size_t failed = 0;
+	char time[DURATION_TEXT];
+
+	buffer_print(text, "%s: ", history->names.key.data);
+	if (history->count == 0) {
+		buffer_print(text, "no run is known");
+		return;
+	}
+	for (size_t n = 0; n < history->count; n++)
+		failed += run_failed(&history->run[n]);
+	buffer_print(text, "%zu run%s", history->count,
+		     history->count == 1 ? "" : "s");
+	if (history_usual(history) >= 0) {
+		buffer_print(text, ", median %s",
+			     duration_format(time, history_usual(history)));
+		buffer_print(text, ", longest %s",
+			     duration_format(time, history_longest(history)));
+	}
+	buffer_print(text, ", %zu%% failed", 100 * failed / history->count);
+}
+
+void text_history(struct buffer *text, const struct history *history)
+{
+	struct buffer line = {0};
+
+	print_summary(&line, history);
+	cmd_add_line(text, &line, STDOUT_FILENO, "\n");
+	buffer_release(&line);
+	print_bars(text, history);
+	print_table(text, history, history->count, make_run);
 }

@@ -115,7 +115,8 @@ struct lock {
 	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
 	bool alias_reported; /* ballot.alias, while the lock is held */
-	struct buffer ended; /* owned: what a release notes of the run; empty: there
+	struct buffer
+		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */
 };
 

@@ -31,7 +31,7 @@ static int read_number(const char **at, int64_t *number)
 		       : 0;
 }
 
-static int read_digest(struct run *run, const char **at)
+static int read_digest(struct past_run *run, const char **at)
 {
 	if (strspn(*at, "0123456789abcdef") != RUN_DIGEST - 1 ||
 	    (*at)[RUN_DIGEST - 1] != ' ')
@@ -41,7 +41,7 @@ static int read_digest(struct run *run, const char **at)
 	return 0;
 }
 
-static int read_waited(struct run *run, const char **at)
+static int read_waited(struct past_run *run, const char **at)
 {
 	if (strncmp(*at, "- ", 2) != 0)
 		return read_number(at, &run->waited);
@@ -51,8 +51,8 @@ static int read_waited(struct run *run, const char **at)
 }
 
 /* "exit 0", "signal 9" */
-static bool read_numbered(struct run *run, const char *text, enum run_end end,
-			  int64_t least, int64_t most)
+static bool read_numbered(struct past_run *run, const char *text,
+			  enum run_end end, int64_t least, int64_t most)
 {
 	size_t length = strlen(names[end]);
 	int64_t number;
@@ -65,7 +65,7 @@ static bool read_numbered(struct run *run, const char *text, enum run_end end,
 	return true;
 }
 
-static void read_end(struct run *run, const char *text)
+static void read_end(struct past_run *run, const char *text)
 {
 	static const char broken[] = "broken by ";
 
@@ -75,7 +75,8 @@ static void read_end(struct run *run, const char *text)
 			run->end = end;
 	if (run->end == RUN_EXIT || run->end == RUN_SIGNAL)
 		run->end = RUN_OTHER;
-	if (run->end != RUN_OTHER || read_numbered(run, text, RUN_EXIT, 0, 255) ||
+	if (run->end != RUN_OTHER ||
+	    read_numbered(run, text, RUN_EXIT, 0, 255) ||
 	    read_numbered(run, text, RUN_SIGNAL, 1, 64))
 		return;
 	if (strncmp(text, broken, sizeof(broken) - 1) == 0) {
@@ -86,7 +87,7 @@ static void read_end(struct run *run, const char *text)
 }
 
 /* The first line of a description is "since=TIME ...". */
-static int read_since(struct run *run, const char *text)
+static int read_since(struct past_run *run, const char *text)
 {
 	static const char since[] = "since=";
 
@@ -96,13 +97,14 @@ static int read_since(struct run *run, const char *text)
 	return number_read(&text, 0, TIME_LARGEST, &run->began);
 }
 
-int run_read(struct run *run, const char *text, size_t length, int64_t now)
+int run_read(struct past_run *run, const char *text, size_t length, int64_t now)
 {
 	char line[RUN_BY + 128];
 	const char *end = memchr(text, '\n', length), *at = line;
 
-	*run = (struct run){0};
-	if (end == NULL || (size_t)(end - text) >= sizeof(line))
+	*run = (struct past_run){0};
+	if (now < 0 || now > TIME_LARGEST || end == NULL ||
+	    (size_t)(end - text) >= sizeof(line))
 		return -1;
 	memcpy(line, text, (size_t)(end - text));
 	line[end - text] = '\0';
@@ -120,17 +122,17 @@ int run_read(struct run *run, const char *text, size_t length, int64_t now)
 
 /* --- telling ---------------------------------------------------------------- */
 
-bool run_succeeded(const struct run *run)
+bool run_succeeded(const struct past_run *run)
 {
 	return run->end == RUN_EXIT && run->number == 0;
 }
 
-bool run_failed(const struct run *run)
+bool run_failed(const struct past_run *run)
 {
 	return !run_succeeded(run) && run->end != RUN_RELEASED;
 }
 
-void run_print_end(struct buffer *text, const struct run *run)
+void run_print_end(struct buffer *text, const struct past_run *run)
 {
 	if (run->end == RUN_OTHER) {
 		buffer_print(text, "%s", run->by);
@@ -143,13 +145,14 @@ void run_print_end(struct buffer *text, const struct run *run)
 		buffer_print(text, " by %s", run->by);
 }
 
-void run_print(struct buffer *text, const struct run *run)
+void run_print(struct buffer *text, const struct past_run *run)
 {
+	int64_t ended = run->age - run->held;
 	char time[DURATION_TEXT];
 
-	record_print_holder(text, &run->who);
-	if (run->age >= 0)
-		buffer_print(text, " %s ago", duration_format(time, run->age));
+	buffer_print(text, "%s", run->who.host[0] ? run->who.host : "somebody");
+	if (ended >= 0)
+		buffer_print(text, " %s ago", duration_format(time, ended));
 	buffer_print(text, " for %s, ", duration_format(time, run->held));
 	run_print_end(text, run);
 }

@@ -26,12 +26,12 @@ enum run_end {
 	RUN_OTHER,       /* by: the word of a later version */
 };
 
-struct run {
+struct past_run {
 	char digest[RUN_DIGEST];
-	int64_t fence;  /* 0 if unknown */
-	int64_t began;  /* ms since 1970, by the server's clock */
-	int64_t age;    /* ms since then, by that clock; below 0 if it is ahead */
-	int64_t held;   /* ms */
+	int64_t fence; /* 0 if unknown */
+	int64_t began; /* ms since 1970, by the server's clock */
+	int64_t age;  /* ms since then, by that clock; below 0 if it is ahead */
+	int64_t held; /* ms */
 	int64_t waited; /* ms, -1 if unknown */
 	enum run_end end;
 	int number;
@@ -40,21 +40,22 @@ struct run {
 };
 
 /* Reads an entry of a server whose clock says now. -1: it makes no sense. */
-int run_read(struct run *run, const char *text, size_t length, int64_t now);
+int run_read(struct past_run *run, const char *text, size_t length,
+	     int64_t now);
 
 /* COMMAND exited with status 0. */
-bool run_succeeded(const struct run *run);
+bool run_succeeded(const struct past_run *run);
 
 /* It did not succeed, and it was no release, of which nobody knows how it went. */
-bool run_failed(const struct run *run);
+bool run_failed(const struct past_run *run);
 
 /* Appends "exit 0", "signal 9", "broken by ops@jump1: 'deploy is stuck'" ... */
-void run_print_end(struct buffer *text, const struct run *run);
+void run_print_end(struct buffer *text, const struct past_run *run);
 
 /* The same without number or by: "exit", "signal", "broken" ... */
 const char *run_end_name(enum run_end end);
 
-/* Appends "web3 pid 812 'backup.sh' 3h ago for 12m, exit 0". */
-void run_print(struct buffer *text, const struct run *run);
+/* Appends "web3 3h ago for 12m, exit 0". */
+void run_print(struct buffer *text, const struct past_run *run);
 
 #endif

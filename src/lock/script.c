@@ -20,10 +20,10 @@ struct script {
  * sent the other: an acquire has more arguments. scripts/name-script has it, too. */
 #define IF_ACQUIRE "if #ARGV>5 then\n"
 #define END_IF "end\n"
-#define BOTH                                                                \
-	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, runs_lua, places_lua,       \
-	       settle_lua, data_lua, redisson_lua, IF_ACQUIRE, acquire_lua, \
-	       END_IF, release_lua)
+#define BOTH                                                               \
+	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, runs_lua,        \
+	       places_lua, settle_lua, data_lua, redisson_lua, IF_ACQUIRE, \
+	       acquire_lua, END_IF, release_lua)
 
 static const char *const kind_names[] = {
 	[KIND_EXCLUSIVE] = "string", [KIND_REENTRANT] = "hash",

@@ -18,6 +18,7 @@ enum command_id {
 	COMMAND_BREAK = 1 << 7,
 	COMMAND_DOCTOR = 1 << 8,
 	COMMAND_FENCE = 1 << 9, /* asks no server, and reads no settings */
+	COMMAND_HISTORY = 1 << 10,
 };
 
 struct command {
@@ -39,6 +40,7 @@ int cmd_extend(struct settings *settings);
 int cmd_wait(struct settings *settings);
 int cmd_status(struct settings *settings);
 int cmd_list(struct settings *settings);
+int cmd_history(struct settings *settings);
 int cmd_break(struct settings *settings);
 int cmd_doctor(struct settings *settings);
 int cmd_fence(struct settings *settings);

@@ -102,8 +102,9 @@ static void keep(struct completion *completion, char *word)
 static void expect(struct completion *completion, const char *word,
 		   bool literal, size_t operands)
 {
-	static const unsigned keys =
-		COMMAND_RELEASE | COMMAND_EXTEND | COMMAND_BREAK | COMMAND_WAIT;
+	static const unsigned keys = COMMAND_RELEASE | COMMAND_EXTEND |
+				     COMMAND_BREAK | COMMAND_WAIT |
+				     COMMAND_HISTORY;
 	enum command_id id = completion->command->id;
 
 	if (!literal && word[0] == '-') {

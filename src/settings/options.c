@@ -24,9 +24,11 @@
 #define LIST COMMAND_LIST
 #define BREAK COMMAND_BREAK
 #define DOCTOR COMMAND_DOCTOR
+#define HISTORY COMMAND_HISTORY
 #define WAITING (TAKING | WAIT)
 #define SEVERAL (TAKING | RELEASE | EXTEND | STATUS)
-#define ALL (WAITING | RELEASE | EXTEND | STATUS | LIST | BREAK | DOCTOR)
+#define ALL \
+	(WAITING | RELEASE | EXTEND | STATUS | LIST | HISTORY | BREAK | DOCTOR)
 #define EVERY (ALL | COMMAND_FENCE)
 
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 1h30m"
@@ -398,8 +400,9 @@ const struct option options[] = {
 	 "write how it went to descriptor N, as JSON", .command_only = true},
 	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
 	 "for eval, or for programs", .command_only = true},
-	{0, "format", TAKES_VALUE, "json", STATUS | LIST | DOCTOR, set_json, 0,
-	 "for programs: one JSON object a line", .command_only = true},
+	{0, "format", TAKES_VALUE, "json", STATUS | LIST | HISTORY | DOCTOR,
+	 set_json, 0, "for programs: one JSON object a line",
+	 .command_only = true},
 	{0, "accept", TAKES_VALUE, "NAME", DOCTOR, set_accept, 0,
 	 "leave out this warning; more with commas"},
 	{0, "syslog", TAKES_NOTHING, "", TAKING | BREAK, set_flag,

@@ -11,7 +11,7 @@
 #define TOLD_MOST 40 /* entries of one server that are read */
 
 struct told {
-	struct run run;
+	struct past_run run;
 	size_t server;
 	bool merged;
 };
@@ -65,12 +65,12 @@ void history_hear(void *context, size_t i, const struct reply *reply)
 
 /* --- the runs of all of them ------------------------------------------------ */
 
-static bool is_same_run(const struct run *a, const struct run *b)
+static bool is_same_run(const struct past_run *a, const struct past_run *b)
 {
 	return strcmp(a->digest, b->digest) == 0 && a->fence == b->fence;
 }
 
-static bool is_same_end(const struct run *a, const struct run *b)
+static bool is_same_end(const struct past_run *a, const struct past_run *b)
 {
 	return a->end == b->end && a->number == b->number &&
 	       strcmp(a->by, b->by) == 0;
@@ -78,7 +78,7 @@ static bool is_same_end(const struct run *a, const struct run *b)
 
 /* How many servers tell of this run; same_end: and of this end. */
 static size_t count_servers(const struct history *history,
-			    const struct run *run, bool same_end)
+			    const struct past_run *run, bool same_end)
 {
 	uint32_t servers = 0;
 
@@ -93,8 +93,8 @@ static size_t count_servers(const struct history *history,
 }
 
 /* Whether this end of a run is to be taken rather than the other one. */
-static bool is_better(const struct history *history, const struct run *run,
-		      const struct run *than)
+static bool is_better(const struct history *history, const struct past_run *run,
+		      const struct past_run *than)
 {
 	if ((run->end == RUN_UNKNOWN) != (than->end == RUN_UNKNOWN))
 		return than->end == RUN_UNKNOWN;
@@ -103,9 +103,9 @@ static bool is_better(const struct history *history, const struct run *run,
 }
 
 /* The n-th, as most servers tell of it. Nobody tells of it again. */
-static struct run merge(struct history *history, size_t n)
+static struct past_run merge(struct history *history, size_t n)
 {
-	const struct run *best = &history->told[n].run;
+	const struct past_run *best = &history->told[n].run;
 
 	for (size_t k = n; k < history->told_count; k++) {
 		struct told *told = &history->told[k];
@@ -119,7 +119,8 @@ static struct run merge(struct history *history, size_t n)
 	return *best;
 }
 
-static bool is_attempt(const struct history *history, const struct run *run)
+static bool is_attempt(const struct history *history,
+		       const struct past_run *run)
 {
 	return run->end == RUN_UNKNOWN &&
 	       2 * count_servers(history, run, false) <=
@@ -128,7 +129,7 @@ static bool is_attempt(const struct history *history, const struct run *run)
 
 static int by_age(const void *a, const void *b)
 {
-	const struct run *one = a, *other = b;
+	const struct past_run *one = a, *other = b;
 
 	if (one->age != other->age)
 		return one->age < other->age ? -1 : 1;
@@ -137,9 +138,10 @@ static int by_age(const void *a, const void *b)
 
 static void put_together(struct history *history)
 {
-	history->run = xcalloc(history->told_count + 1, sizeof(struct run));
+	history->run =
+		xcalloc(history->told_count + 1, sizeof(struct past_run));
 	for (size_t n = 0; n < history->told_count; n++) {
-		struct run run;
+		struct past_run run;
 
 		if (history->told[n].merged)
 			continue;
@@ -147,9 +149,9 @@ static void put_together(struct history *history)
 		if (!is_attempt(history, &run))
 			history->run[history->known++] = run;
 	}
-	qsort(history->run, history->known, sizeof(struct run), by_age);
-	history->count = history->known < HISTORY_SHOWN ? history->known
-							: HISTORY_SHOWN;
+	qsort(history->run, history->known, sizeof(struct past_run), by_age);
+	history->count =
+		history->known < HISTORY_SHOWN ? history->known : HISTORY_SHOWN;
 }
 
 int history_read(struct history *history, struct error *error)
@@ -171,7 +173,7 @@ int history_read(struct history *history, struct error *error)
 
 /* --- what follows from them ------------------------------------------------- */
 
-const struct run *history_success(const struct history *history)
+const struct past_run *history_success(const struct history *history)
 {
 	for (size_t n = 0; n < history->known; n++)
 		if (run_succeeded(&history->run[n]))

@@ -25,7 +25,7 @@
 struct history {
 	struct names names;
 	struct ballot ballot; /* VOTE_YES: has answered */
-	struct run *run;      /* owned; the last to begin comes first */
+	struct past_run *run; /* owned; the last to begin comes first */
 	size_t count;         /* at most HISTORY_SHOWN */
 	size_t known;         /* of run: older ones, too, follow those */
 	struct told *told;    /* owned: what each server said */
@@ -47,7 +47,7 @@ int history_read(struct history *history, struct error *error);
 
 /* The last to begin of the runs that succeeded, perhaps one that is too old to be
  * shown, or NULL. */
-const struct run *history_success(const struct history *history);
+const struct past_run *history_success(const struct history *history);
 
 /* For how long KEY was held by those that are shown, but for those of an unknown end:
  * the median and the longest, ms; -1 if there is none. */

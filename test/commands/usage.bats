@@ -216,7 +216,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 			refuses 64 ' -[xsrP] cannot be used with -[xsrP]:' "$command" $kinds "${tail[@]}"
 		done
 	done
-	for command in acquire release extend wait list status break doctor; do
+	for command in acquire release extend wait list history status break doctor; do
 		REDLOCK_TOKEN=token refuses 64 '-S cannot be used with --set' "$command" -S "$NOWHERE" --set a key
 	done
 	refuses 64 '-S cannot be used with --set' run --set a -S "$NOWHERE" "${RUN_TAIL[@]}"
@@ -300,7 +300,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 
 @test "-h is help only as the last word, and -S is named" {
 	local command
-	for command in run acquire release extend status list wait break doctor; do
+	for command in run acquire release extend status list history wait break doctor; do
 		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -h lock1 key true
 		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -hlock1 key true
 		refuses 64 '-h means help, and only as the last word: .* -S' "$command" -qh lock1
@@ -423,7 +423,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	refuses 64 '-n .*-w' run -n --timeout 5 "${RUN_TAIL[@]}"
 	right run --timeout 0 "${RUN_TAIL[@]}"
 	export REDLOCK_TOKEN=token
-	for command in release extend status list break doctor; do
+	for command in release extend status list history break doctor; do
 		refuses 64 "'--timeout' is how long to wait.*did you mean --server-timeout" "$command" --timeout=500ms key
 	done
 	no_row_failed
@@ -435,7 +435,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		[[ ${words[0]} == run ]] && words+=("${RUN_TAIL[@]}")
 		[[ ${words[0]} == @(acquire|wait) ]] && words+=(key)
 		[[ ${words[0]} == @(release|extend) ]] && words+=(key token)
-		[[ ${words[0]} == @(status|list|break|doctor) ]] && words+=(key)
+		[[ ${words[0]} == @(status|list|history|break|doctor) ]] && words+=(key)
 		refuses 64 "$(sed 's/^\(-[a-zA-Z]\)[0-9a-z].*/\1/; s/=.*//' <<<"${words[1]}")" "${words[@]}"
 	done <<-'ROWS'
 		release -t=5
@@ -548,7 +548,9 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		refuses 64 KEY release "$key" token
 		refuses 64 KEY extend "$key" token
 		refuses 64 KEY status "$key"
+		refuses 64 KEY history "$key"
 		refuses 64 KEY status key "$key"
+		refuses 64 KEY history "$key"
 		refuses 64 KEY status -q "$key" token
 		refuses 64 KEY break -y "$key"
 		refuses 64 KEY doctor "$key"
@@ -560,13 +562,14 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 
 @test "a KEY that would be the record of another, or what is beside it, is refused" {
 	local key
-	for key in '{x}:redlock' '{x}:redlock:queue' '{x}:redlock:wishes' '{x}:redlock:00112233445566778899aabbccddeeff' \
+	for key in '{x}:redlock' '{x}:redlock:runs' '{x}:redlock:queue' '{x}:redlock:wishes' '{x}:redlock:00112233445566778899aabbccddeeff' \
 		'{x}redlock' '{x}redlock:queue' 'a{b}c:redlock' 'a{b}c:redlock:queue' '{a}b}redlock' '{x}:redlock:redlock'; do
 		refuses 64 KEY run "$key" true
 		refuses 64 KEY acquire "$key"
 		refuses 64 KEY release "$key" token
 		refuses 64 KEY extend "$key" token
 		refuses 64 KEY status key "$key"
+		refuses 64 KEY history "$key"
 		refuses 64 KEY break -y "$key"
 		refuses 64 KEY doctor "$key"
 		refuses 64 KEY wait "$key"
