@@ -33,8 +33,12 @@ void journal_busy(const struct settings *settings, const struct lock *lock,
 
 	if (!settings->syslog)
 		return;
-	buffer_print(&line, "%s: busy: ", lock->names.key.data);
-	record_print_busy(&line, busy);
+	buffer_print(&line, "%s: %s: ", lock->names.key.data,
+		     busy->has_run ? "not run" : "busy");
+	if (busy->has_run)
+		run_print_success(&line, &lock->success, lock->wish.once_in);
+	else
+		record_print_busy(&line, busy);
 	say(LOG_INFO, &line);
 }
 

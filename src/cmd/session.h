@@ -25,7 +25,7 @@ struct session {
 	struct lock lock;
 	int signals;   /* readable once one has come; -1: they end us */
 	int interrupt; /* ends the wait for the lock if it is readable; or -1 */
-	int64_t waited; /* ms, for the lock */
+	int64_t waited;                   /* ms, for the lock */
 	char ancestor[TOKEN_LONGEST + 1]; /* who is above us on KEY, or "" */
 	struct answer answer;
 	/* of --also: each has connections of its own, as in a cluster each KEY has a

@@ -138,7 +138,8 @@ static void ask_all(struct taking *taking)
 static bool is_hopeless(const struct answer *answer)
 {
 	return (answer->result == LOCK_ERROR && !answer->error.transient) ||
-	       (answer->result == LOCK_BUSY && answer->busy.nested);
+	       (answer->result == LOCK_BUSY &&
+		(answer->busy.nested || answer->busy.has_run));
 }
 
 static bool is_out_of_patience(const struct waiter *waiter)

@@ -34,7 +34,10 @@ static void complain_busy(const struct session *session,
 	 * another machine has KEY */
 	if (session->settings->conflict_code == 0)
 		return;
-	record_print_busy(&text, busy);
+	if (busy->has_run)
+		run_print_success(&text, &lock->success, lock->wish.once_in);
+	else
+		record_print_busy(&text, busy);
 	log_error("%s: %s", lock->names.key.data, text.data);
 	buffer_release(&text);
 }
@@ -99,6 +102,21 @@ static void fail(struct taken *taken, const struct settings *settings,
 	cmd_complain(about, error);
 }
 
+/* What succeeds is remembered for as long as it matters. */
+static void describe(struct lock *lock, const struct settings *settings,
+		     pid_t pid, const char *label)
+{
+	int64_t remember = settings->remember;
+
+	if (remember == UNSET && settings->once_in > lock->wish.afterlife)
+		remember = settings->once_in;
+	record_describe(&lock->wish.description, pid,
+			settings->label != NULL ? settings->label : label,
+			settings->ttl, lock->wish.validity_needed > 0);
+	lock->wish.once_in = settings->once_in;
+	lock_describe_history(lock, remember);
+}
+
 struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 {
 	const struct settings *settings = session->settings;
@@ -119,11 +137,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	enum lock_result result;
 
 	for (size_t i = 0; i < session->count; i++)
-		record_describe(&session->locks[i]->wish.description, pid,
-				settings->label != NULL ? settings->label
-							: label,
-				settings->ttl,
-				session->locks[i]->wish.validity_needed > 0);
+		describe(session->locks[i], settings, pid, label);
 	result = take(session, &patience, &about, &busy, &error);
 	taken.waited = session->waited = clock_ms() - start;
 	taken.signal = signals_next();
@@ -137,7 +151,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 		break;
 	case LOCK_BUSY:
 		taken.status = settings->conflict_code;
-		taken.outcome = "busy";
+		taken.outcome = busy.has_run ? "done-already" : "busy";
 		complain_busy(session, about, &busy);
 		break;
 	default:

@@ -126,6 +126,21 @@ static bool is_grant(const struct lock *lock, const struct reply *reply)
 	       fence->number >= least && fence->number <= FENCE_LARGEST;
 }
 
+/* The run that makes this one needless: of several the last to begin. */
+static bool read_success(struct lock *lock, const struct reply *reply)
+{
+	struct past_run run;
+
+	if (lock->wish.once_in == 0 || reply->count < 3 ||
+	    reply->value[1].text != NULL || reply->value[2].text == NULL ||
+	    run_read(&run, reply->value[2].text, reply->value[2].length, 0) < 0)
+		return false;
+	run.age = bounded(reply->value[1].number);
+	if (!lock->ballot.has_run || run.age < lock->success.age)
+		lock->success = run;
+	return true;
+}
+
 void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
 		  struct busy *seen)
 {
@@ -133,9 +148,14 @@ void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
 	bool begins = lock->wish.kind != KIND_NONE;
 	int64_t answer = 0;
 
-	if (!alias_read(ballot, i, reply, 0, &answer))
+	if (!alias_read(ballot, i, reply, -1, &answer))
 		return;
-	if (answer == 1 && is_grant(lock, reply)) {
+	if (answer == -1 && read_success(lock, reply)) {
+		log_step("%s: a run has succeeded",
+			 ballot->quorum->servers[i].url.name);
+		ballot->vote[i] = VOTE_GONE;
+		ballot->has_run = true;
+	} else if (answer == 1 && is_grant(lock, reply)) {
 		trust_hear(ballot, i, begins, number_at(reply, 2),
 			   text_at(reply, 3));
 		attempt_count(lock, i, reply->value[1].number);
@@ -159,7 +179,7 @@ enum lock_result attempt_conclude(const struct lock *lock, struct error *error)
 {
 	const struct ballot *ballot = &lock->ballot;
 
-	if (!ballot->alias && ballot_said_no(ballot))
+	if (!ballot->alias && (ballot->has_run || ballot_said_no(ballot)))
 		return LOCK_BUSY;
 	explain_failure(ballot, error);
 	return LOCK_ERROR;
@@ -326,8 +346,8 @@ static bool is_heard(void *context)
 {
 	const struct ballot *ballot = &((struct lock *)context)->ballot;
 
-	return ballot_is_complete(ballot) || !ballot_has_quorum(ballot) ||
-	       trust_is_firm(ballot);
+	return ballot_is_complete(ballot) || ballot->has_run ||
+	       !ballot_has_quorum(ballot) || trust_is_firm(ballot);
 }
 
 /* Until when to wait for the others: as long again as the quorum took, or for
@@ -418,7 +438,8 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 	lock_use_the_time(lock);
 	if (hear(lock, wait) == GATHER_INTERRUPTED)
 		return LOCK_INTERRUPTED;
-	if (!ballot_has_quorum(ballot) || ballot->alias)
+	busy->has_run = ballot->has_run;
+	if (!ballot_has_quorum(ballot) || ballot->alias || ballot->has_run)
 		return attempt_conclude(lock, error);
 	if (lock->wish.kind == KIND_NONE)
 		return LOCK_OK;

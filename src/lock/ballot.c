@@ -26,7 +26,7 @@ size_t ballot_count(const struct ballot *ballot, enum vote vote)
 void ballot_open(struct ballot *ballot, struct busy *busy)
 {
 	ballot->busy = busy;
-	ballot->renewed = false;
+	ballot->renewed = ballot->has_run = false;
 	ballot->clock = clock_wall_ms();
 	quorum_round(ballot->quorum);
 	for (size_t i = 0; i < ballot->quorum->count; i++)
@@ -99,7 +99,7 @@ bool ballot_is_decided(const struct ballot *ballot)
 {
 	size_t still_out = ballot_count(ballot, VOTE_PENDING);
 
-	if (ballot->alias || ballot_has_quorum(ballot))
+	if (ballot->alias || ballot->has_run || ballot_has_quorum(ballot))
 		return true;
 	if (ballot_count(ballot, VOTE_YES) + still_out >=
 	    quorum_size(ballot->quorum))

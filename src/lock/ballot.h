@@ -51,6 +51,8 @@ struct ballot {
 							    * a refusal names */
 	struct busy *busy; /* an attempt: who has KEY; NULL in other rounds */
 	bool renewed;      /* it was a good renewal */
+	bool has_run;      /* an attempt: a server tells of a run that makes it
+			    * needless (wish.once_in) */
 
 	/* a wait */
 	int64_t ttl;        /* ms, of our own lease */

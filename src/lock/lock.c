@@ -35,6 +35,16 @@ void lock_release_memory(struct lock *lock)
 	buffer_release(&lock->ended);
 }
 
+void lock_describe_history(struct lock *lock, int64_t remember)
+{
+	struct buffer *text = &lock->wish.description;
+
+	if (lock->wish.once_in > 0)
+		buffer_print(text, "once=%" PRId64 "\n", lock->wish.once_in);
+	if (remember >= 0)
+		buffer_print(text, "remember=%" PRId64 "\n", remember);
+}
+
 void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 {
 	lock->ended.length = 0;

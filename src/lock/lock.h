@@ -54,6 +54,7 @@
 #include "base/bounds.h"
 #include "lock/ballot.h"
 #include "lock/names.h"
+#include "lock/run.h"
 #include "lock/silence.h"
 
 enum kind {
@@ -69,7 +70,11 @@ struct wish {
 	enum kind kind;
 	int64_t permits;   /* KIND_PERMITS */
 	int64_t ttl;       /* ms */
-	int64_t afterlife; /* ms that the record outlives the lock */
+	int64_t afterlife; /* ms that the record outlives the lock, unless the
+			    * description says otherwise */
+	/* ms: an attempt fails if a run that succeeded began less than this ago;
+	 * 0: it does not matter */
+	int64_t once_in;
 	/* ms of validity that the taker needs to begin with; 0: nobody renews
 	 * the lock */
 	int64_t validity_needed;
@@ -114,6 +119,8 @@ struct lock {
 	struct before_wait before_wait;
 	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
+	/* BUSY, and busy.has_run: the run of wish.once_in */
+	struct past_run success;
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
@@ -138,6 +145,10 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
  * holds is ours. */
 void lock_adopt(struct lock *lock, const char *token);
 void lock_release_memory(struct lock *lock);
+
+/* After record_describe: adds once_in to the description, and for how long (ms) the
+ * record outlives the lock, if that is not -1. */
+void lock_describe_history(struct lock *lock, int64_t remember);
 
 /* The end of validity of a grant, if its round started then. */
 struct deadline lock_validity(const struct lock *lock, int64_t started);

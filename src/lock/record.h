@@ -80,6 +80,7 @@ struct busy {
 	int64_t permits; /* of KEY; 0 for none */
 	enum misfit misfit;
 	bool nested;  /* the holder is above us */
+	bool has_run; /* a run has succeeded lately (--once-in): lock.success */
 	bool is_hash; /* it is a reentrant lock, ours or Redisson's */
 	bool split;   /* several try, and none may have it */
 	/* a quorum granted it, and had one vote too few when the fence was raised */

@@ -156,3 +156,20 @@ void run_print(struct buffer *text, const struct past_run *run)
 	buffer_print(text, " for %s, ", duration_format(time, run->held));
 	run_print_end(text, run);
 }
+
+void run_print_success(struct buffer *text, const struct past_run *run,
+		       int64_t once_in)
+{
+	char time[DURATION_TEXT];
+
+	buffer_print(text, "%s ran it ",
+		     run->who.host[0] ? run->who.host : "somebody");
+	buffer_print(text, "%s ago for ",
+		     duration_format(time, run->age > 0 ? run->age : 0));
+	buffer_print(text, "%s, ", duration_format(time, run->held));
+	run_print_end(text, run);
+	buffer_print(text, "; --once-in lets it run again in %s",
+		     duration_format(time, run->age < once_in
+						   ? once_in - run->age
+						   : 0));
+}

@@ -58,4 +58,9 @@ const char *run_end_name(enum run_end end);
 /* Appends "web3 3h ago for 12m, exit 0". */
 void run_print(struct buffer *text, const struct past_run *run);
 
+/* Appends "web3 ran it 3h ago for 12m, exit 0; --once-in lets it run again in 17h", of
+ * a run that succeeded. */
+void run_print_success(struct buffer *text, const struct past_run *run,
+		       int64_t once_in);
+
 #endif

@@ -20,9 +20,9 @@ struct script {
  * sent the other: an acquire has more arguments. scripts/name-script has it, too. */
 #define IF_ACQUIRE "if #ARGV>5 then\n"
 #define END_IF "end\n"
-#define BOTH                                                               \
-	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, runs_lua,        \
-	       places_lua, settle_lua, data_lua, redisson_lua, IF_ACQUIRE, \
+#define BOTH                                                                   \
+	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, lease_lua, runs_lua, \
+	       places_lua, settle_lua, data_lua, redisson_lua, IF_ACQUIRE,     \
 	       acquire_lua, END_IF, release_lua)
 
 static const char *const kind_names[] = {
@@ -166,8 +166,9 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 	ask(&question,
 	    question.quorum->replicas == 0 || kept_fence > 0
 		    ? BOTH
-		    : SCRIPT(needs_lua, common_lua, replicas_lua, runs_lua,
-			     places_lua, settle_lua, data_lua, acquire_lua),
+		    : SCRIPT(needs_lua, common_lua, replicas_lua, lease_lua,
+			     runs_lua, places_lua, settle_lua, data_lua,
+			     acquire_lua),
 	    more, sizeof(more) / sizeof(more[0]));
 }
 
@@ -199,7 +200,7 @@ void script_extend(struct lock *lock, size_t i)
 	const char *hold = lock->grant.hold[0] == '*' ? "-" : lock->grant.hold;
 
 	question.how = ASK_REPLICAS;
-	ask(&question, SCRIPT(common_lua, extend_lua),
+	ask(&question, SCRIPT(common_lua, lease_lua, extend_lua),
 	    (const char *[]){number(ttl, lock->wish.ttl), hold, as_taken,
 			     number(keeper, lock->wish.keeper)},
 	    lock->wish.keeper > 0 ? 4 : 3);
@@ -219,15 +220,15 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 		question.how = ASK_REPLICAS;
 	server_withdraw(server);
 	/* a server that reads both at once executes both (script.h) */
-	later = server_owes_sticky(server) && ended[0] == '\0';
+	later = server_owes_sticky(server) && ended[0] == '\0' && min_hold == 0;
 	if (!later && server_has_script(server, sha1_of_both(&question)))
 		question.sha1 = sha1_of_both(&question);
 	ask(&question,
 	    question.sha1 != NULL ? BOTH
-	    : later ? SCRIPT(common_lua, places_lua, later_lua, redisson_lua,
-			     release_lua)
-		    : SCRIPT(common_lua, runs_lua, places_lua, settle_lua,
-			     redisson_lua, release_lua),
+	    : later               ? SCRIPT(common_lua, places_lua, redisson_lua,
+					   take_back_lua)
+		    : SCRIPT(common_lua, lease_lua, runs_lua, places_lua,
+			     settle_lua, redisson_lua, release_lua),
 	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended}, 3);
 }
 
@@ -247,7 +248,8 @@ void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
 	struct question question = about_key(quorum, i, names, token);
 	char passed_holders[24], passed_waiters[24];
 
-	ask(&question, SCRIPT(common_lua, holders_lua, data_lua, inspect_lua),
+	ask(&question,
+	    SCRIPT(common_lua, lease_lua, holders_lua, data_lua, inspect_lua),
 	    (const char *[]){number(passed_holders, (int64_t)holders),
 			     number(passed_waiters, (int64_t)waiters)},
 	    2);
@@ -260,8 +262,8 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 
 	question.how = ASK_STICKY;
 	ask(&question,
-	    SCRIPT(common_lua, runs_lua, places_lua, settle_lua, redisson_lua,
-		   holders_lua, data_lua, break_lua),
+	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, settle_lua,
+		   redisson_lua, holders_lua, data_lua, break_lua),
 	    (const char *[]){holder, foreign ? "1" : "0"}, 2);
 }
 
@@ -308,6 +310,7 @@ void script_batch(struct quorum *quorum, size_t i, const struct argument *pairs,
 
 	question.many = pairs;
 	question.key_count = 2 * count;
-	ask(&question, SCRIPT(common_lua, holders_lua, data_lua, batch_lua),
+	ask(&question,
+	    SCRIPT(common_lua, lease_lua, holders_lua, data_lua, batch_lua),
 	    NULL, 0);
 }

@@ -12,7 +12,7 @@
  * room for names and texts: a Redis server reads as much at once. If it was stopped,
  * or slow, we may have ended by then. It fails to send us the first answer, and drops
  * what it has not read: KEY would stay taken until its lease ends. So a release that
- * follows such an acquire hands KEY on by the shorter script (later.lua). If a run
+ * follows such an acquire hands KEY on by the shorter script (take_back.lua). If a run
  * has ended, the release notes that, and is never the shorter one: its answer is
  * waited for, and the acquire without an answer repeats an earlier one.
  */

@@ -113,6 +113,12 @@ static int check_pairs(const struct settings *settings, struct error *error)
 			  "--min-hold is longer than --max-hold");
 		return blame_origins(settings, "min-hold max-hold", error);
 	}
+	if (settings->remember != UNSET &&
+	    settings->remember < settings->once_in) {
+		error_set(error, EXIT_USAGE,
+			  "--once-in is longer than --remember");
+		return blame_origins(settings, "once-in remember", error);
+	}
 	return 0;
 }
 

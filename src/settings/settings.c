@@ -18,6 +18,7 @@ void settings_init(struct settings *settings)
 		.quarantine = UNSET,
 		.max_ttl = UNSET,
 		.kill_after = UNSET,
+		.remember = UNSET,
 		.wait = UNSET,
 		.permits = UNSET,
 		.conflict_code = EXIT_BUSY,

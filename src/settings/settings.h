@@ -72,6 +72,8 @@ struct settings {
 	int64_t server_timeout, ttl, quarantine, kill_after; /* ms, UNSET */
 	int64_t max_ttl;                                     /* ms, UNSET */
 	int64_t min_hold, max_hold;                          /* ms, 0: none */
+	int64_t once_in;                                     /* ms, 0: none */
+	int64_t remember;                                    /* ms, UNSET */
 	int64_t wait;                                        /* ms, UNSET */
 	bool poll;           /* --poll or --tries */
 	int64_t poll_pause;  /* ms, 0: growing pauses */

@@ -446,6 +446,10 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 
 		requests_drop_late(&queue->requests);
 		requests_blame_silent(&queue->requests);
+		if (ballot->has_run && !ballot->alias) {
+			queue->requests.busy->has_run = true;
+			return LOCK_BUSY;
+		}
 		if (ballot->alias || ballot_is_hopeless(ballot) ||
 		    queue_is_deaf(queue, &subscriber)) {
 			explain_failure(ballot, error);

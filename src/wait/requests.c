@@ -245,6 +245,8 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		try_later(at);
 		return;
 	}
+	if (ballot->has_run)
+		return;
 	if (overtaken && ballot->vote[i] == VOTE_HELD) {
 		attempt_count(lock, i, ballot->fence[i]);
 		return;

@@ -61,7 +61,7 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 
 	if (result == LOCK_OK || result == LOCK_INTERRUPTED)
 		return true;
-	if (result == LOCK_BUSY && busy->nested)
+	if (result == LOCK_BUSY && (busy->nested || busy->has_run))
 		return true;
 	if (!patience->wait && (result == LOCK_BUSY ? busy->split : unraised))
 		return clock_ms() - waiter->began >

@@ -2,6 +2,7 @@
 -- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits, hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
 -- returns {1, fence, the record's age (ms), the beginning of the last holder's token}, or
+--         {-1, ms since it began, a run (runs.lua)} that is why this one need not be (--once-in), or
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
 --         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several),
@@ -24,7 +25,7 @@ local function remember(in_use)
   if kind ~= 'none' and not began then
     began = now
     call('hset', record, 'began', format('%.0f', now))
-    try('pexpire', record, math.max(call('pttl', key), 0) + afterlife)
+    try('pexpire', record, math.max(call('pttl', key), 0) + outlives(description))
   end
   return math.max(math.min(now - (began or now), 2^53), 0), last or ''
 end
@@ -45,6 +46,11 @@ local has_room = fits(token, wish, in_use)
 if (in_use == kind and holds(token, in_use) > 0) or (wish.kept > 0 and has_room) then
   leave(line, own)
   return {1, grant(token, wish, wish.ttl, in_use), age, last}
+end
+local success, ago = find_success(description)
+if success then
+  leave(line, own)
+  return success.err and success or {-1, ago, success}
 end
 
 local place = -1

@@ -30,7 +30,7 @@ if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) ==
 end
 local left = prolong(token, ttl, kind)
 note_lease(token, ttl, left)
-try('pexpire', record, left + afterlife)
+try('pexpire', record, left + outlives(text))
 local fence = try('hget', record, 'fence')
 return {1, type(fence) == 'string' and tonumber(fence) or 0, text,
   kind == 'zset' and permits_of_key() or 0,

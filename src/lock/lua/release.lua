@@ -56,7 +56,9 @@ if held > 0 then
   elseif hold then
     remove(token, hold, kind)
   end
-  try('pexpire', record, min_hold + afterlife)
+  if min_hold > 0 or afterlife == 0 then -- else a grant, or an extend, has seen to it
+    try('pexpire', record, min_hold + outlives(describe(token)))
+  end
   if kind == 'hash' then
     tell_redisson()
   end

@@ -27,8 +27,23 @@ local function note_run(who, ended, ends)
       try('rpush', name, succeeded)
     end
   end
-  try('pexpire', name, afterlife)
+  try('pexpire', name, outlives(text))
   return text
+end
+
+-- The last run of KEY that succeeded, if it began less than `once` ago (--once-in: a line of the
+-- description), and how long ago (ms). What began more than an hour ahead was noted by a wrong clock.
+-- An error, if the history cannot be read.
+local function find_success(description)
+  local once, found, age = tonumber(description:match('\nonce=(%d+)\n'))
+  local all = once and try('lrange', record .. ':runs', -99, -1) or {}
+  for _, run in ipairs(all) do
+    local began = tonumber(run:match('^%x+ %d+ %d+ %S+ exit 0\nsince=(%d+) '))
+    if began and now - began < (age or once) and began - now < 3600000 then
+      found, age = run, now - began
+    end
+  end
+  return all.err and all or found, age
 end
 
 -- How a run has ended whose holder never came back.

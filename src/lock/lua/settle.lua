@@ -102,7 +102,7 @@ local function grant(who, wish, lease, kind)
   end
   call('hset', record, unpack(fields))
   known_fence = stored
-  call('pexpire', record, lease + afterlife)
+  call('pexpire', record, lease + outlives(text))
   if wish.kind == 'string' and not again then
     call('set', key, who, 'px', lease)
     return fence
@@ -138,6 +138,11 @@ local function is_away(place, wish, may_take, granted)
     return true
   end
   return (granted and not may_take and tell(place, 0, 0, unanswered, '-') or listeners({place})[2]) == 0
+end
+
+-- Whether a waiter need not run any more: it is told to ask, and then hears why.
+local function has_run(place, wish)
+  return find_success(wish.description) and tell(place, 0, 0, 0, '-')
 end
 
 -- Grants KEY to a waiter other than the caller. False if it cannot be told: it will ask by itself. The
@@ -207,7 +212,8 @@ local function settle(caller, kind)
     local head, came = unpack(call('zrange', queue, '0', '0', 'withscores'))
     local wish = head and read_wish(head)
     local may_take = wish and fits(wish.who, wish, kind)
-    if head and (not wish or head ~= caller and is_away(head, wish, may_take, granted)) then
+    if head and (not wish or head ~= caller
+        and (is_away(head, wish, may_take, granted) or may_take and has_run(head, wish))) then
       leave(queue, head)
     else
       if not free and kind == 'none' then
