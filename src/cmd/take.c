@@ -6,6 +6,7 @@
 #include "base/signals.h"
 #include "cmd/journal.h"
 #include "cmd/several.h"
+#include "show/history.h"
 
 /* We would wait for ourselves. */
 static void complain_nested(const struct lock *lock)
@@ -20,8 +21,23 @@ static void complain_nested(const struct lock *lock)
 			  : ": use -r in both to enter it again");
 }
 
+/* For how long KEY is held usually; 0 if that is not known. */
+static int64_t usual_of(const struct lock *lock)
+{
+	struct history history;
+	struct error ignored;
+	int64_t usual = 0;
+
+	history_init(&history, lock->ballot.quorum, lock->names.key.data);
+	history.hasty = true;
+	if (history_read(&history, &ignored) == 0)
+		usual = history_usual(&history);
+	history_release(&history);
+	return usual;
+}
+
 static void complain_busy(const struct session *session,
-			  const struct lock *lock, const struct busy *busy)
+			  const struct lock *lock, struct busy *busy)
 {
 	struct buffer text = {0};
 
@@ -34,6 +50,8 @@ static void complain_busy(const struct session *session,
 	 * another machine has KEY */
 	if (session->settings->conflict_code == 0)
 		return;
+	if (busy->held >= 0 && !busy->has_run)
+		busy->usual = usual_of(lock);
 	if (busy->has_run)
 		run_print_success(&text, &lock->success, lock->wish.once_in);
 	else

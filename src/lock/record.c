@@ -159,6 +159,9 @@ void record_print_times(struct buffer *text, const struct busy *busy)
 	if (busy->held >= 0)
 		buffer_print(text, " for %s",
 			     duration_format(time, busy->held + since));
+	if (busy->held >= 0 && busy->usual > 0)
+		buffer_print(text, " (usually %s)",
+			     duration_format(time, busy->usual));
 	if (busy->has_reply && busy->left >= since && record_tells_left(busy))
 		buffer_print(text, ", %s left",
 			     duration_format(time, busy->left - since));

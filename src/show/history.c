@@ -154,10 +154,17 @@ static void put_together(struct history *history)
 		history->known < HISTORY_SHOWN ? history->known : HISTORY_SHOWN;
 }
 
+static bool is_enough(void *context)
+{
+	const struct history *history = context;
+
+	return history->hasty && ballot_has_quorum(&history->ballot);
+}
+
 int history_read(struct history *history, struct error *error)
 {
 	struct ballot *ballot = &history->ballot;
-	struct reply_handler handler = {history, history_hear, NULL};
+	struct reply_handler handler = {history, history_hear, is_enough};
 	struct deadline until = deadline_in(ballot->quorum->timeout);
 
 	ballot_open(ballot, NULL);

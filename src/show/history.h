@@ -30,6 +30,7 @@ struct history {
 	size_t known;         /* of run: older ones, too, follow those */
 	struct told *told;    /* owned: what each server said */
 	size_t told_count;
+	bool hasty; /* wait for a quorum only */
 };
 
 /* key must outlive the struct. */
