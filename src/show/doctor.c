@@ -194,7 +194,8 @@ static void hear_rights(struct doctor *doctor, size_t i,
 		warning_add(
 			&doctor->at[i].warnings, WARNING_RIGHTS,
 			"its user lacks", text,
-			", which waiters, status or list need: see its ACL");
+			", which waiters, status, list or history "
+			"need: see its ACL");
 }
 
 /* --- the life of a lock ---------------------------------------------------- */

@@ -75,4 +75,8 @@ need('scan', '0')
 need('dbsize')
 need('info', 'replication')
 need('hgetall zcount2', key, dead)
+need('lrange2 ltrim2', record .. ':runs', dead)
+if redis.acl_check_cmd then -- any RPUSH that makes sense to an older server would write
+  need('rpush', record .. ':runs')
+end
 return {1, needed, lacks}

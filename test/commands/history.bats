@@ -1,0 +1,478 @@
+#!/usr/bin/env bats
+# What a run leaves behind: `history`, the last run in `status`, --once-in and --remember.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+load ../lib/inspect
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	export REDLOCK_QUARANTINE=0
+}
+
+# on_one_and_three FUNCTION: with a KEY of its own each.
+on_one_and_three() {
+	local base=$KEY
+	only 0
+	KEY=$base-one "$@" || return
+	only 0 1 2
+	KEY=$base-three "$@"
+}
+
+# ended KEY END...: these are the ends of its runs, the last one first.
+ended() {
+	local key=$1 want
+	shift
+	want=$(printf '%s,' "$@")
+	redlock history --format json "$key"
+	[[ $status == 0 && ! $stderr ]] && is_json || return
+	[[ $(of '[.runs[] | .end + (if .exit != null then " \(.exit)" elif .signal != null then " \(.signal)" else "" end)] | join(",")') == \
+		"\"${want%,}\"" ]] || {
+		printf 'instead of %s: %s\n' "$want" "$output" >&2
+		false
+	}
+}
+
+# write_run I AGE_MS HOW [KEY]: an entry as a release writes it.
+write_run() {
+	local key=${4-$KEY}
+	rcli "$1" RPUSH "{$key}:redlock:runs" "$(printf '%016x 1000 %d 5 %s\n%s' $((RANDOM * 32768 + RANDOM)) \
+		1700000000001 "$3" "since=$(($(date_ms) - $2)) -"$'\n'"host=web3"$'\n'"pid=812"$'\n'"command=backup.sh"$'\n')"
+}
+
+ways_to_end() {
+	redlock run "$KEY" true
+	redlock run "$KEY" sh -c 'exit 3'
+	redlock run "$KEY" sh -c 'kill -9 $$'
+	redlock run --max-hold 50ms "$KEY" sleep 60
+	redlock run "$KEY" /
+	token=$("$REDLOCK" acquire "$KEY")
+	redlock release "$KEY" "$token"
+	ended "$KEY" released 'not started' overdue 'signal 9' 'exit 3' 'exit 0'
+}
+
+@test "history tells how each run ended: status, signal, overdue, not started, released" {
+	on_one_and_three ways_to_end
+}
+
+of_each_kind() {
+	local kind
+	for kind in -x -r -s '-P 2'; do
+		# shellcheck disable=SC2086 # words
+		redlock run $kind "$KEY$kind" sh -c 'exit 4'
+		ended "$KEY$kind" 'exit 4' || return
+	done
+}
+
+@test "each kind of lock has a history" {
+	on_one_and_three of_each_kind
+}
+
+tells() {
+	LOGNAME=ann redlock run --label 'backup of db1' "$KEY" true
+	redlock history "$KEY"
+	expect 0 "$KEY: 1 run, median $TIME, longest $TIME, 0% failed
+  20[0-9-]+ [0-9:]+  [^ ]+ pid [0-9]+ \(ann\)  for $TIME  exit 0  'backup of db1'"
+	redlock history --format json "$KEY"
+	[[ $(of '.key, .failed, (.runs | length), (.runs[0] | .user, .command, .exit, .signal, .by)' | paste -sd ' ') == \
+		"\"$KEY\" 0 1 \"ann\" \"backup of db1\" 0 null null" ]]
+	[[ $(of '.runs[0] | .fence > 0, .pid > 0, .held_ms >= 0, .waited_ms >= 0, .age_ms >= 0, .began_ms > 1700000000000') != *false* ]]
+}
+
+@test "a run's time, holder, label and fence are told, to people and to programs" {
+	on_one_and_three tells
+}
+
+@test "a KEY without a history has none" {
+	only 0
+	redlock history "$KEY"
+	expect 0 "$KEY: no run is known"
+	redlock history --format json "$KEY"
+	expect 0 "\{\"key\":\"$KEY\",\"runs\":\[\],\"failed\":0,\"median_ms\":null,\"longest_ms\":null\}"
+}
+
+killed() {
+	spawn "killed-$KEY" "$REDLOCK" run -t 2s -k 100ms --server-timeout 300ms "$KEY" sleep 60
+	wait_until 'rcli 0 EXISTS "$KEY" | grep -q 1'
+	kill -KILL "$(pid "killed-$KEY")"
+	finish "killed-$KEY"
+	redlock run "$KEY" true
+	ended "$KEY" 'exit 0' unknown || return
+	redlock run "$KEY" true
+	ended "$KEY" 'exit 0' 'exit 0' unknown
+}
+
+@test "a run whose holder was killed is noted by the next grant, once, and ends with its lease" {
+	on_one_and_three killed
+	[[ $(of '.runs[2].held_ms <= 2100') == true ]]
+}
+
+@test "a holder of -P that was killed is noted, too" {
+	only 0
+	spawn killed "$REDLOCK" run -P 2 -t 2s -k 100ms --server-timeout 300ms "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	spawn other "$REDLOCK" run -P 2 "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 ZCARD "$KEY") == 2 ]]'
+	kill -KILL "$(pid killed)"
+	finish killed
+	redlock run -P 2 -w 30 "$KEY" true
+	ended "$KEY" 'exit 0' unknown
+}
+
+@test "a lock that was lost is told so" {
+	local instead
+	only 0
+	instead="'$TOOLS/ask' '$SERVERS/0/redis.sock' DEL '$KEY'; sleep 60"
+	redlock run -t 2s -k 100ms --server-timeout 300ms "$KEY" sh -c "$instead"
+	[[ $status == 76 ]]
+	ended "$KEY" lost
+}
+
+nested() {
+	redlock run -r "$KEY" "$REDLOCK" run -r "$KEY" sh -c 'exit 3'
+	ended "$KEY" 'exit 3' || return
+	redlock run -r "$KEY" sh -c '"$REDLOCK" run -r "$REDLOCK_KEY" sh -c "exit 5"; exit 6'
+	ended "$KEY" 'exit 6' 'exit 3' || return
+	redlock run -r "$KEY" sh -c 't=$("$REDLOCK" acquire -r "$REDLOCK_KEY"); "$REDLOCK" release "$REDLOCK_KEY" "$t"; exit 7'
+	ended "$KEY" 'exit 7' 'exit 6' 'exit 3' || return
+	redlock run -r "$KEY" sh -c '"$REDLOCK" acquire -r "$REDLOCK_KEY" >"$1"; exit 8' - "$TMP/token"
+	ended "$KEY" 'exit 8' 'exit 7' 'exit 6' 'exit 3' || return
+	redlock release "$KEY" "$(<"$TMP/token")"
+	ended "$KEY" 'exit 8' 'exit 7' 'exit 6' 'exit 3' || return
+	sh -ec 'eval "$("$REDLOCK" acquire -r --format shell "$1")"
+		"$REDLOCK" run -r "$1" true
+		"$REDLOCK" release "$1" "$REDLOCK_TOKEN"' - "$KEY-2"
+	ended "$KEY-2" released
+}
+
+@test "with -r a run is the outermost one, however those within end" {
+	on_one_and_three nested
+}
+
+@test "a waiter that stopped before it was granted KEY has run nothing" {
+	local kind
+	only 0
+	for kind in -x '-P 1'; do
+		KEY=$KEY$kind
+		# shellcheck disable=SC2086 # words
+		spawn "holder${kind% *}" "$REDLOCK" run $kind "$KEY" sleep 60
+		wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+		# shellcheck disable=SC2086 # words
+		spawn "waiter${kind% *}" "$REDLOCK" run $kind -t 5m "$KEY" true
+		wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 1 ]]'
+		stop_process "$(pid "waiter${kind% *}")"
+		kill -TERM "$(pid "holder${kind% *}")"
+		finish "holder${kind% *}"
+		# shellcheck disable=SC2086 # words
+		redlock run $kind -w 40 "$KEY" true
+		expect 0
+		ended "$KEY" 'exit 0' 'signal 15'
+		kill -KILL "$(pid "waiter${kind% *}")"
+	done
+}
+
+@test "a server that gets KEY back notes the run once" {
+	local own=$SERVERS/1/redis.sock
+	only 0 1 2
+	redlock run -t 2s -k 100ms --server-timeout 300ms "$KEY" bash -c '
+		for i in 1 2; do
+			"$1/ask" "$2" DEL "$REDLOCK_KEY" >/dev/null
+			until [[ $("$1/ask" "$2" EXISTS "$REDLOCK_KEY") == 1 ]]; do sleep 0.05; done
+		done' - "$TOOLS" "$own"
+	expect 0
+	only 1
+	ended "$KEY" 'exit 0'
+	only 0 1 2
+	ended "$KEY" 'exit 0'
+}
+
+@test "what one of three servers says of a run counts, if the others know less" {
+	only 0 1 2
+	redlock run "$KEY" true
+	local entry
+	entry=$(rcli 0 LRANGE "{$KEY}:redlock:runs" 0 -1)
+	rcli 1 DEL "{$KEY}:redlock:runs"
+	rcli 2 LSET "{$KEY}:redlock:runs" 0 "${entry/exit 0/unknown}"
+	ended "$KEY" 'exit 0'
+	rcli 0 DEL "{$KEY}:redlock:runs"
+	ended "$KEY" ''
+}
+
+@test "an attempt that is taken back is no run" {
+	only 0
+	hold
+	redlock run -n "$KEY" true
+	unhold
+	ended "$KEY" ''
+	redlock run --also "$KEY-2" "$KEY" true
+	ended "$KEY" 'exit 0'
+	ended "$KEY-2" 'exit 0'
+}
+
+@test "--also: a loss of one KEY is no loss of the others" {
+	only 0
+	redlock run -t 2s -k 100ms --server-timeout 300ms --also "$KEY-2" "$KEY" \
+		sh -c "'$TOOLS/ask' '$SERVERS/0/redis.sock' DEL '$KEY-2'; sleep 60"
+	[[ $status == 76 ]]
+	ended "$KEY-2" lost
+	ended "$KEY" 'signal 15'
+}
+
+@test "the last 20 runs stay, and the last that succeeded however long ago" {
+	local i
+	only 0
+	for ((i = 1; i < 31; i++)); do write_run 0 $((100000000 - i * 1000)) "exit $((i > 1))"; done
+	redlock run "$KEY" false
+	[[ $(rcli 0 LLEN "{$KEY}:redlock:runs") == 21 ]]
+	redlock history --format json "$KEY"
+	[[ $(of '(.runs | length), .failed' | paste -sd ' ') == '20 20' ]]
+	redlock run --once-in 40h "$KEY" true
+	expect 75 '' "redlock: $KEY: web3 ran it 1d3h ago for 1s, exit 0; --once-in lets it run again in 12h[0-9]+m"
+}
+
+@test "entries that make no sense are passed over, and shown harmlessly" {
+	local name="{$KEY}:redlock:runs" long
+	only 0
+	long=$(printf '%01000d' 0)
+	for entry in '' x $'\n' $'0123456789abcdef 1 2 3\n' $'0123456789abcdef 1 2 3 \nsince=1 -\n' \
+		$'0123456789abcdef -1 2 3 exit 0\nsince=1 -\n' $'0123456789abcdef 1 99999999999999999999 3 exit 0\nsince=1 -\n' \
+		$'0123456789abcdef 1 2 3 exit 0\nsince=x -\n' $'0123456789abcdef 1 2 3 exit 0' "0123456789abcdef 1 2 3 $long"; do
+		rcli 0 RPUSH "$name" "$entry"
+	done
+	ended "$KEY" ''
+	rcli 0 RPUSH "$name" $'0123456789abcdef 1 2 3 \033[2J\nsince=1700000000000 -\nhost=\033[2J\ncommand=\033]0;x\n'
+	redlock history "$KEY"
+	[[ $status == 0 ]] && is_printable "${output//$'\n'/}"
+	ended "$KEY" other
+	redlock status "$KEY"
+	[[ $status == 0 ]] && is_printable "${output//$'\n'/}"
+	rcli 0 DEL "$name"
+	rcli 0 SET "$name" data
+	redlock history "$KEY"
+	[[ $status != 0 && $stderr == *"$KEY: "*WRONGTYPE* ]]
+	redlock run "$KEY" true
+	expect 0
+}
+
+last_run() {
+	redlock run "$KEY" sh -c 'exit 2'
+	redlock status "$KEY"
+	matches "${lines[0]}" "$KEY: free, fence [0-9]+; last held by [^ ]+ $TIME ago for $TIME, exit 2"
+	redlock status --format json "$KEY"
+	[[ $(of '.last_run | .end, .exit' | paste -sd ' ') == '"exit" 2' ]]
+}
+
+@test "status of a free KEY names its last run" {
+	on_one_and_three last_run
+}
+
+usually() {
+	local i
+	for i in $(seq 0 $((SERVER_COUNT - 1))); do rcli "$i" DEL "{$KEY}:redlock:runs"; done
+	for i in $(seq 0 $((SERVER_COUNT - 1))); do RANDOM=1 write_run "$i" 100000 'exit 0'; done
+	spawn "usual-$KEY" "$REDLOCK" run "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .* pid [0-9]+ 'sleep 60' for $TIME \(usually 1s\)"
+	redlock run -n -E 0 "$KEY" true
+	expect 0
+}
+
+@test "a busy message says for how long KEY is held usually" {
+	on_one_and_three usually
+}
+
+@test "on a terminal with UTF-8 a bar stands for each run" {
+	local i
+	only 0
+	for i in 1 2 3; do write_run 0 $((i * 10000)) 'exit 0'; done
+	write_run 0 5000 unknown
+	at_columns 100 history "$KEY"
+	[[ ${lines[1]} == '  ▇▇▇?' ]]
+	LC_ALL=C at_columns 100 history "$KEY"
+	[[ ${lines[1]} == '  20'* ]]
+	redlock history "$KEY"
+	[[ ${lines[1]} == '  20'* ]]
+}
+
+@test "list is not confused by histories" {
+	only 0
+	redlock run "$KEY" "$REDLOCK" list "$KEY*"
+	[[ $status == 0 && ${#lines[@]} == 1 ]]
+	redlock list "*$KEY*"
+	expect 0
+}
+
+@test "a user without the rights for it has locks, and no history" {
+	only 0
+	rcli 0 ACL SETUSER ann on '>pw' '~*' '&*' +@all -rpush -lrange -ltrim
+	local as=unix://ann:pw@$SERVERS/0/redis.sock
+	redlock run -S "$as" "$KEY" true
+	expect 0
+	ended "$KEY" ''
+	redlock status -S "$as" "$KEY"
+	[[ $status == 0 && ! $stderr && $output == "$KEY: free, fence "* ]]
+	redlock history -S "$as" "$KEY"
+	[[ $status == 77 && $stderr == "redlock: $KEY: "* ]]
+	redlock run -S "$as" --once-in 1h "$KEY" touch "$TMP/ran"
+	[[ $status == 77 && $stderr == "redlock: $KEY: "* && ! -e $TMP/ran ]]
+}
+
+@test "a user whose rights name each key has locks, and no history" {
+	local name="{$KEY}:redlock"
+	only 0
+	rcli 0 ACL SETUSER ben on '>pw' "~$KEY" "~$name" "~$name:queue" "~$name:wishes" "~$name:waits" '&*' +@all
+	redlock run -S "unix://ben:pw@$SERVERS/0/redis.sock" "$KEY" true
+	expect 0
+	ended "$KEY" ''
+}
+
+# ---------------------------------------------------------------- --once-in
+
+once() {
+	local done="redlock: $KEY: [^ ]+ ran it $TIME ago for $TIME, exit 0; --once-in lets it run again in (59m|1h)[0-9ms]*"
+	redlock run --once-in 1h "$KEY" false
+	expect 1
+	redlock run --once-in 1h "$KEY" echo ran
+	expect 0 ran
+	redlock run --once-in 1h "$KEY" echo ran
+	expect 75 '' "$done"
+	redlock run -n -E 0 --once-in 1h "$KEY" echo ran
+	expect 0
+	redlock run --poll -E 9 --once-in 1h "$KEY" echo ran
+	expect 9 '' "$done"
+	redlock run --status-fd 1 --once-in 1h "$KEY" echo ran
+	[[ $status == 75 ]] && [[ $(of .outcome) == '"done-already"' ]]
+	redlock run --once-in 1ms "$KEY" echo ran
+	expect 0 ran
+}
+
+@test "--once-in: what succeeded is not run again, what failed is" {
+	on_one_and_three once
+}
+
+once_of_each_kind() {
+	local kind
+	for kind in -x -r -s '-P 2'; do
+		# shellcheck disable=SC2086 # words
+		redlock run $kind --once-in 1h "$KEY$kind" true
+		expect 0
+		# shellcheck disable=SC2086 # words
+		redlock run $kind --once-in 1h "$KEY$kind" true
+		[[ $status == 75 ]] || return
+	done
+	redlock run --also "$KEY-b" --once-in 1h "$KEY-a" true
+	expect 0
+	redlock run --also "$KEY-c" --once-in 1h "$KEY-b" true
+	[[ $status == 75 && $stderr == "redlock: $KEY-b: "*"ran it"* ]] || return
+	[[ $(rcli 0 EXISTS "$KEY-c") == 0 ]]
+}
+
+@test "--once-in works with each kind of lock, and with --also" {
+	on_one_and_three once_of_each_kind
+}
+
+waiters() {
+	local i
+	spawn "first-$KEY" "$REDLOCK" run --once-in 1h "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	for i in 1 2 3; do spawn "$i-$KEY" "$REDLOCK" run --once-in 1h "$KEY" touch "$TMP/$KEY.ran"; done
+	spawn "last-$KEY" "$REDLOCK" run "$KEY" true
+	wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 4 ]]'
+	for i in 0 1 2; do write_run "$i" 5000 'exit 0'; done
+	kill -TERM "$(pid "first-$KEY")"
+	finish "first-$KEY"
+	for i in 1 2 3; do
+		finish "$i-$KEY"
+		expect 75 '' ".* ran it .*" || return
+	done
+	finish "last-$KEY"
+	expect 0
+	[[ ! -e $TMP/$KEY.ran && $(rcli 0 ZCARD "$(record):queue") == 0 ]]
+}
+
+@test "--once-in: waiters in line do not run what has succeeded meanwhile; those behind them do" {
+	on_one_and_three waiters
+}
+
+@test "--once-in: a success that one server of three knows counts" {
+	only 0 1 2
+	write_run 2 5000 'exit 0'
+	only 2
+	redlock run --once-in 1h "$KEY" true
+	[[ $status == 75 ]]
+}
+
+@test "--once-in: a success from more than an hour ahead is not believed, nor one that makes no sense" {
+	only 0
+	write_run 0 -7200000 'exit 0'
+	rcli 0 RPUSH "{$KEY}:redlock:runs" $'x exit 0\nsince=1700000000000 -\n'
+	rcli 0 RPUSH "{$KEY}:redlock:runs" $'0123456789abcdef 1 99999999999999999999 3 exit 0\nsince=x -\n'
+	redlock run --once-in 1h "$KEY" echo ran
+	expect 0 ran
+}
+
+@test "--once-in: a success is noted though the release overtakes the answer to a heartbeat" {
+	local far=$SERVERS/0/far
+	only 0
+	setpriv --pdeathsig KILL "$TOOLS/delay" 100000 100000 "$far" "$SERVERS/0/redis.sock" </dev/null >/dev/null 2>&1 3>&- 4>&- &
+	disown $!
+	wait_until '[[ -S $far ]]'
+	spawn holder "$REDLOCK" run "$KEY" sleep 4.9
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	redlock run -S "unix://$far" -t 30s "$KEY" sleep 0.1
+	expect 0
+	finish holder
+	ended "$KEY" 'exit 0' 'exit 0'
+}
+
+@test "--once-in with a shorter --remember is refused" {
+	redlock run --once-in 2h --remember 1h "$KEY" true
+	expect 64 '' 'redlock: --once-in is longer than --remember.*'
+}
+
+# ---------------------------------------------------------------- --remember
+
+remembers() {
+	local ttl
+	redlock run --remember 1h "$KEY" true
+	for name in "{$KEY}:redlock" "{$KEY}:redlock:runs"; do
+		ttl=$(rcli 0 PTTL "$name")
+		((ttl > 3000000 && ttl <= 3600000 + 30000)) || { echo "$name: $ttl" >&2; return 1; }
+	done
+	token=$("$REDLOCK" acquire --remember 30d "$KEY")
+	redlock release "$KEY" "$token"
+	for name in "{$KEY}:redlock" "{$KEY}:redlock:runs"; do
+		ttl=$(rcli 0 PTTL "$name")
+		((ttl > 2590000000)) || { echo "$name: $ttl" >&2; return 1; }
+	done
+	redlock run --once-in 30d "$KEY-2" true
+	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
+}
+
+@test "--remember: the record and the history last so long, whoever releases KEY" {
+	on_one_and_three remembers
+}
+
+@test "--remember 0: nothing stays, and --min-hold keeps KEY" {
+	only 0
+	redlock run --remember 0 -t 1s -k 100ms --server-timeout 200ms "$KEY" true
+	expect 0
+	[[ $(rcli 0 EXISTS "{$KEY}:redlock:runs") == 0 ]]
+	wait_until '[[ $(rcli 0 EXISTS "$(record)") == 0 ]]'
+	redlock run --remember 0 --min-hold 1m "$KEY" true
+	expect 0
+	(($(rcli 0 PTTL "$KEY") > 30000 && $(rcli 0 PTTL "$(record)") > 30000))
+	redlock status "$KEY"
+	[[ $output == *holder* ]]
+}
+
+@test "--min-hold: the run is noted when COMMAND ends, once" {
+	only 0
+	redlock run --min-hold 1s "$KEY" sh -c 'exit 3'
+	ended "$KEY" 'exit 3'
+	redlock run -w 30 "$KEY" true
+	ended "$KEY" 'exit 0' 'exit 3'
+}
