@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -9,9 +10,14 @@
 #include "settings/command.h"
 #include "base/output.h"
 #include "base/duration.h"
+#include "base/lease.h"
+#include "base/signals.h"
+#include "show/stopping.h"
 #include "show/inspect.h"
 
-/* --- asking --------------------------------------------------------------- */
+#define TELL_AFTER 1000 /* ms of waiting for the holders to stop */
+
+/* --- asking the user -------------------------------------------------------- */
 
 /* The holder with a quorum, or else the first. */
 static const struct seen *main_holder(const struct holders *holders)
@@ -52,11 +58,9 @@ static bool prompt(const struct holders *holders, const struct seen *holder)
 	return read_yes();
 }
 
-/* 0 with the digest of the holder that may lose KEY, or an exit status. */
-static int confirm(struct holders *holders, bool foreign,
-		   char digest[DIGEST_SIZE])
+/* 0 if KEY is held, or an exit status. */
+static int look(struct holders *holders, const struct settings *settings)
 {
-	const struct seen *holder;
 	struct error error;
 	bool misused;
 
@@ -64,16 +68,22 @@ static int confirm(struct holders *holders, bool foreign,
 		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	holder = main_holder(holders);
 	misused = holders_servers(holders, STANDING_MISUSED) > 0;
-	if (holders_servers(holders, STANDING_HELD) == 0 &&
-	    !(misused && foreign)) {
-		log_error("%s: %s", holders->names.key.data,
-			  misused ? "it is not a lock: it stays as it is; "
-				    "--foreign deletes it"
-				  : "not held");
-		return misused ? EXIT_MISUSED : EXIT_NOT_HELD;
-	}
+	if (holders_servers(holders, STANDING_HELD) > 0 ||
+	    (misused && (settings->foreign || settings->yes)))
+		return 0;
+	log_error("%s: %s", holders->names.key.data,
+		  misused ? "it is not a lock: it stays as it is; "
+			    "--foreign deletes it"
+			  : "not held");
+	return misused ? EXIT_MISUSED : EXIT_NOT_HELD;
+}
+
+/* 0 with the digest of the holder that may lose KEY, or an exit status. */
+static int confirm(const struct holders *holders, char digest[DIGEST_SIZE])
+{
+	const struct seen *holder = main_holder(holders);
+
 	if (!prompt(holders, holder))
 		return EXIT_NOT_HELD;
 	if (holder != NULL)
@@ -81,28 +91,229 @@ static int confirm(struct holders *holders, bool foreign,
 	return 0;
 }
 
-/* --- breaking ------------------------------------------------------------- */
+/* --- asking the holders to stop -------------------------------------------- */
+
+static void print_holder(struct buffer *text, const struct busy *who)
+{
+	if (who->has_description)
+		record_print_holder(text, &who->holder);
+	else
+		buffer_print(text, "another program");
+}
+
+/* The first of them, and how many more there are. */
+static void print_asked(struct buffer *text, const struct stopping *stopping)
+{
+	print_holder(text, &stopping->asked[0].seen.who);
+	if (stopping->count > 1)
+		buffer_print(text, " and %zu more", stopping->count - 1);
+}
+
+static void print_fate(struct buffer *line, const struct asked *asked)
+{
+	const struct busy *who = &asked->seen.who;
+	enum on_break on_break = who->holder.on_break;
+	char text[DURATION_TEXT];
+
+	duration_format(text, asked->after);
+	if (on_break == BREAK_UNKNOWN) {
+		print_holder(line, who);
+		buffer_print(line,
+			     " cannot be asked to stop%s; its lease could not "
+			     "be renewed, and ended after %s",
+			     who->has_description ? ", as its redlock is older"
+						  : "",
+			     text);
+		return;
+	}
+	buffer_print(line, "asked ");
+	print_holder(line, who);
+	buffer_print(line, " to stop; ");
+	if (asked->fate == FATE_RELEASED)
+		buffer_print(line, "released after %s", text);
+	else
+		buffer_print(line, "its lease ended after %s", text);
+	/* a run gives it back when its command has ended, a keeper at once */
+	if (on_break == BREAK_WARNS &&
+	    (asked->fate == FATE_ENDED || asked->seen.who.holder.keeper > 0))
+		buffer_print(line,
+			     ", and its command runs on (--on-lost warn)");
+	else if (asked->fate == FATE_ENDED)
+		buffer_print(line, ", without an answer");
+}
+
+/* 0, or an exit status. */
+static int print_fates(const struct stopping *stopping)
+{
+	struct buffer line = {0}, lines = {0};
+	int status;
+
+	for (size_t n = 0; n < stopping->count; n++) {
+		if (stopping->asked[n].fate == FATE_HOLDS)
+			continue;
+		line.length = 0;
+		buffer_print(&line, "%s: ", stopping->holders->names.key.data);
+		print_fate(&line, &stopping->asked[n]);
+		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
+	}
+	buffer_append(&lines, "", 0);
+	status = cmd_print(lines.data, lines.length);
+	buffer_release(&line);
+	buffer_release(&lines);
+	return status;
+}
+
+static void tell_wait(const struct stopping *stopping)
+{
+	struct buffer who = {0};
+	char text[DURATION_TEXT];
+
+	print_asked(&who, stopping);
+	log_notice("%s: asked %s to stop; waiting until KEY is released, or "
+		   "the lease is over in %s",
+		   stopping->holders->names.key.data, who.data,
+		   duration_format(text, deadline_left(stopping->end)));
+	buffer_release(&who);
+}
+
+/* The wait has ended without an end: nobody else will say so. */
+static void tell_left(const struct stopping *stopping, int number)
+{
+	struct buffer who = {0};
+	char text[DURATION_TEXT];
+
+	print_asked(&who, stopping);
+	duration_format(text, clock_ms() - stopping->began);
+	if (number != 0)
+		log_error("%s: not waited for any longer; the wish stands: %s "
+			  "will be told at the next renewal",
+			  stopping->holders->names.key.data, who.data);
+	else
+		log_error("%s: asked %s to stop, but the lease is still "
+			  "renewed after %s: --now takes KEY away",
+			  stopping->holders->names.key.data, who.data, text);
+	buffer_release(&who);
+}
+
+/* Rounds until something has come of it; *number: the signal that ended them, or 0. */
+static enum stopping_result wait_for_them(struct stopping *stopping,
+					  const struct session *session,
+					  const struct breaker *breaker,
+					  struct error *error, int *number)
+{
+	struct pollfd polled = {.fd = session->signals, .events = POLLIN};
+	enum stopping_result result = stopping_round(stopping, error);
+	bool told = false;
+
+	if (result == STOPPING_WAITS || result == STOPPING_DONE)
+		journal_broken(session->settings, "asked to stop", breaker,
+			       holders_fence(stopping->holders),
+			       &stopping->asked[0].seen.who);
+	while (result == STOPPING_WAITS) {
+		if (!told && clock_ms() - stopping->began >= TELL_AFTER) {
+			tell_wait(stopping);
+			told = true;
+		}
+		deadline_poll(&polled, 1,
+			      deadline_in(stopping_pause(stopping)));
+		*number = signals_have_come(session->signals) ? signals_next()
+							      : 0;
+		if (*number != 0)
+			return result;
+		result = stopping_round(stopping, error);
+	}
+	return result;
+}
+
+static int complain_unchanged(const struct holders *holders)
+{
+	log_error("%s: %s", holders->names.key.data,
+		  holders_servers(holders, STANDING_CHANGED) > 0
+			  ? "someone else holds it now: nothing was broken"
+			  : "not held");
+	return EXIT_NOT_HELD;
+}
+
+/* The exit status; *number: the signal to die of, or 0. */
+static int conclude(const struct stopping *stopping,
+		    enum stopping_result result, const struct session *session,
+		    const struct error *error, int number)
+{
+	int64_t more = stopping->more;
+	int printed = session->settings->quiet || stopping->began == 0
+			      ? 0
+			      : print_fates(stopping);
+
+	switch (result) {
+	case STOPPING_NOBODY:
+		return complain_unchanged(stopping->holders);
+	case STOPPING_FAILED:
+		log_error("%s: %s", session->settings->key, error->text);
+		return error->code;
+	case STOPPING_DONE:
+		if (more == 0)
+			return printed;
+		log_error("%s: %" PRId64 " more hold it: break it again",
+			  session->settings->key, more);
+		return EXIT_BUSY;
+	default:
+		tell_left(stopping, number);
+		return EXIT_BUSY;
+	}
+}
+
+static int ask_holders(struct session *session, struct holders *holders,
+		       const char *why, const struct breaker *breaker,
+		       int *number)
+{
+	struct stopping stopping;
+	struct error error;
+	enum stopping_result result;
+	int64_t fence = holders_fence(holders);
+	int status = cmd_heed_signals(session);
+
+	if (status != 0)
+		return status;
+	stopping_init(&stopping, holders, why);
+	result = wait_for_them(&stopping, session, breaker, &error, number);
+	status = conclude(&stopping, result, session, &error, *number);
+	if (result == STOPPING_DONE)
+		journal_broken(session->settings, "broken", breaker, fence,
+			       &stopping.asked[0].seen.who);
+	stopping_release(&stopping);
+	return status;
+}
+
+/* --- taking it away --------------------------------------------------------- */
+
+static void print_eviction(struct buffer *line, const struct busy *who)
+{
+	const struct holder *holder = &who->holder;
+	char text[DURATION_TEXT];
+
+	buffer_print(line, "evicted ");
+	print_holder(line, who);
+	if (who->held >= 0)
+		buffer_print(line, ", held for %s",
+			     duration_format(text, who->held));
+	if (holder->on_break == BREAK_WARNS)
+		buffer_print(line, ": its command runs on (--on-lost warn)");
+	else if (holder->renews && holder->ttl > 0)
+		buffer_print(line, ": it may run on for up to %s",
+			     duration_format(text, lease_renewal(holder->ttl)));
+}
 
 /* 0, or an exit status. */
 static int print_evicted(const struct holders *holders)
 {
 	const struct crowd *holding = &holders->holding;
 	struct buffer line = {0}, lines = {0};
-	char text[DURATION_TEXT];
 	int status;
 
 	for (size_t n = 0; n < holding->count; n++) {
-		const struct busy *who = &holding->seen[n].who;
-
 		line.length = 0;
-		buffer_print(&line, "%s: evicted ", holders->names.key.data);
-		if (who->has_description)
-			record_print_holder(&line, &who->holder);
-		else
-			buffer_print(&line, "another program");
-		if (who->held >= 0)
-			buffer_print(&line, ", held for %s",
-				     duration_format(text, who->held));
+		buffer_print(&line, "%s: ", holders->names.key.data);
+		print_eviction(&line, &holding->seen[n].who);
 		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
 	}
 	if (holding->total > (int64_t)holding->count) {
@@ -118,38 +329,65 @@ static int print_evicted(const struct holders *holders)
 	return status;
 }
 
-static int break_lock(struct holders *holders, const char *digest,
-		      const struct settings *settings)
+static int take_away(struct holders *holders, const char *digest,
+		     const struct settings *settings, const char *why,
+		     const struct breaker *breaker)
 {
 	struct error error;
-	bool answered =
-		inspect_break(holders, digest, settings->foreign, &error) == 0;
+	bool answered = inspect_break(holders, digest, settings->foreign, why,
+				      &error) == 0;
 	int printed = settings->quiet ? 0 : print_evicted(holders);
 
 	if (!answered) {
 		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	if (holders_servers(holders, STANDING_HELD) > 0) {
-		journal_broken(settings, holders_fence(holders),
-			       holders->holding.count > 0
-				       ? &holders->holding.seen[0].who
-				       : NULL);
-		return printed;
-	}
-	log_error("%s: %s", holders->names.key.data,
-		  holders_servers(holders, STANDING_CHANGED) > 0
-			  ? "someone else holds it now: nothing was broken"
-			  : "not held");
-	return EXIT_NOT_HELD;
+	if (holders_servers(holders, STANDING_HELD) == 0)
+		return complain_unchanged(holders);
+	journal_broken(settings, "broken", breaker, holders_fence(holders),
+		       holders->holding.count > 0
+			       ? &holders->holding.seen[0].who
+			       : NULL);
+	return printed;
+}
+
+/* --- the command ------------------------------------------------------------ */
+
+/* Data is nobody who could be asked. */
+static bool is_data(const struct holders *holders)
+{
+	const struct seen *holder = main_holder(holders);
+
+	return holder == NULL ||
+	       (!holder->who.has_description && holder->who.left < 0);
+}
+
+static int break_key(struct session *session, struct holders *holders,
+		     const char *why, int *number)
+{
+	const struct settings *settings = session->settings;
+	char digest[DIGEST_SIZE] = "";
+	struct breaker breaker;
+	int status = 0;
+
+	record_read_breaker(&breaker, why, strlen(why));
+	if (!settings->yes || !settings->now)
+		status = look(holders, settings);
+	if (status == 0 && !settings->yes)
+		status = confirm(holders, digest);
+	if (status != 0)
+		return status;
+	if (settings->now || (settings->foreign && is_data(holders)))
+		return take_away(holders, digest, settings, why, &breaker);
+	return ask_holders(session, holders, why, &breaker, number);
 }
 
 int cmd_break(struct settings *settings)
 {
-	char digest[DIGEST_SIZE] = "";
 	struct session session;
 	struct holders holders;
-	int status;
+	struct buffer why = {0};
+	int status, number = 0;
 
 	if (!settings->yes &&
 	    !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO))) {
@@ -160,12 +398,13 @@ int cmd_break(struct settings *settings)
 	status = cmd_open(&session, settings);
 	if (status != 0)
 		return status;
+	record_describe_breaker(&why, settings->reason);
 	holders_init(&holders, &session.quorum, settings->key);
-	if (!settings->yes)
-		status = confirm(&holders, settings->foreign, digest);
-	if (status == 0)
-		status = break_lock(&holders, digest, settings);
+	status = break_key(&session, &holders, why.data, &number);
 	holders_release(&holders);
+	buffer_release(&why);
 	cmd_close(&session);
+	if (number != 0)
+		signals_die(number);
 	return status;
 }

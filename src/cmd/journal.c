@@ -89,14 +89,17 @@ void journal_lost(const struct settings *settings, const struct lock *lock,
 	say_end(settings, lock, LOG_WARNING, "lost", why);
 }
 
-void journal_broken(const struct settings *settings, int64_t fence,
+void journal_broken(const struct settings *settings, const char *what,
+		    const struct breaker *breaker, int64_t fence,
 		    const struct busy *busy)
 {
 	struct buffer line = {0};
 
 	if (!settings->syslog)
 		return;
-	buffer_print(&line, "%s: broken, fence %" PRId64, settings->key, fence);
+	buffer_print(&line, "%s: ", settings->key);
+	record_print_breaker(&line, what, breaker);
+	buffer_print(&line, ", fence %" PRId64, fence);
 	if (busy != NULL) {
 		buffer_print(&line, ": ");
 		record_print_busy(&line, busy);

@@ -25,8 +25,10 @@ void journal_released(const struct settings *settings, const struct lock *lock,
 void journal_lost(const struct settings *settings, const struct lock *lock,
 		  const char *why);
 
-/* busy: whom it was taken from, or NULL. fence: 0 if it is not known. */
-void journal_broken(const struct settings *settings, int64_t fence,
+/* what: "broken", or "asked to stop"; breaker: by whom. busy: who holds it, or has held
+ * it, or NULL. fence: 0 if it is not known. */
+void journal_broken(const struct settings *settings, const char *what,
+		    const struct breaker *breaker, int64_t fence,
 		    const struct busy *busy);
 
 #endif

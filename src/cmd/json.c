@@ -120,6 +120,20 @@ static void put_who(struct json *json, const struct busy *who)
 	put_from(json, "protocol", 1, who->holder.protocol);
 }
 
+/* null: nobody has asked it to stop */
+static void put_breaker(struct json *json, const struct breaker *breaker)
+{
+	if (breaker->asked < 0) {
+		put_null(json, "break");
+		return;
+	}
+	enter(json, "break", '{');
+	put_known(json, "by", breaker->name);
+	put_known(json, "reason", breaker->reason);
+	put_number(json, "asked_ms", breaker->asked);
+	leave(json, '}');
+}
+
 static void put_times(struct json *json, const struct busy *who)
 {
 	put_from(json, "held_ms", 0, who->held);
@@ -148,6 +162,7 @@ static void put_holders(struct json *json, const struct holders *holders)
 		put_number(json, "count", seen->count);
 		put_number(json, "servers", (int64_t)seen_count(seen));
 		put_bool(json, "partial", holders_is_partial(holders, seen));
+		put_breaker(json, &seen->who.holder.breaker);
 		leave(json, '}');
 	}
 	leave(json, ']');

@@ -132,16 +132,30 @@ int keep_check(const struct keeper *keeper, const struct session *session)
 	return error.code;
 }
 
+/* For KEY's history. */
+static void note_run(const struct keeper *keeper, const struct session *session,
+		     struct lock *lock, enum keeper_result kept)
+{
+	struct buffer how = {0};
+
+	if (lock == keeper->lost && lock->broken)
+		record_print_breaker(&how, "broken", &lock->breaker);
+	else
+		buffer_print(&how, "%s",
+			     lock == keeper->lost   ? "lost"
+			     : kept == KEPT_OVERDUE ? "overdue"
+						    : "released");
+	lock_note_end(lock, session->waited, how.data);
+	buffer_release(&how);
+}
+
 static void give_back(const struct keeper *keeper, struct session *session,
 		      enum keeper_result kept)
 {
 	char text[DURATION_TEXT];
 
 	for (size_t i = 0; i < session->count; i++)
-		lock_note_end(session->locks[i], session->waited,
-			      session->locks[i] == keeper->lost ? "lost"
-			      : kept == KEPT_OVERDUE            ? "overdue"
-								: "released");
+		note_run(keeper, session, session->locks[i], kept);
 	cmd_each(session, cmd_release_one);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct lock *lock = session->locks[i];

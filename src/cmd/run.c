@@ -148,7 +148,9 @@ static void note_run(struct run *run, struct lock *lock)
 {
 	struct buffer how = {0};
 
-	if (lock == run->supervisor.lost)
+	if (lock == run->supervisor.lost && lock->broken)
+		record_print_breaker(&how, "broken", &lock->breaker);
+	else if (lock == run->supervisor.lost)
 		buffer_print(&how, "lost");
 	else if (run->supervisor.max_hold.begun && run->cause == 0)
 		buffer_print(&how, "overdue");

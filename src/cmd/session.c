@@ -265,6 +265,11 @@ static int report(struct session *session)
 
 	if (answer->result == LOCK_OK)
 		return EXIT_DONE;
+	if (answer->result == LOCK_NOT_HELD && session->lock.broken) {
+		log_error("%s: not extended: %s", session->lock.names.key.data,
+			  answer->error.text);
+		return EXIT_NOT_HELD;
+	}
 	if (answer->result == LOCK_NOT_HELD &&
 	    !(held && is_no_lock(session, &answer->error))) {
 		log_error("%s: not held by this token: %s",

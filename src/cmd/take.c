@@ -120,6 +120,22 @@ static void fail(struct taken *taken, const struct settings *settings,
 	cmd_complain(about, error);
 }
 
+/* What is done if somebody asks us to stop. */
+static enum on_break on_break(const struct settings *settings,
+			      const struct lock *lock)
+{
+	if (lock->wish.validity_needed == 0)
+		return BREAK_EXTENDED;
+	switch (settings->on_lost) {
+	case ON_LOST_WARN:
+		return BREAK_WARNS;
+	case ON_LOST_SIGNAL:
+		return BREAK_SIGNALS;
+	default:
+		return BREAK_STOPS;
+	}
+}
+
 /* What succeeds is remembered for as long as it matters. */
 static void describe(struct lock *lock, const struct settings *settings,
 		     pid_t pid, const char *label)
@@ -130,7 +146,8 @@ static void describe(struct lock *lock, const struct settings *settings,
 		remember = settings->once_in;
 	record_describe(&lock->wish.description, pid,
 			settings->label != NULL ? settings->label : label,
-			settings->ttl, lock->wish.validity_needed > 0);
+			settings->ttl, lock->wish.validity_needed > 0,
+			on_break(settings, lock));
 	lock->wish.once_in = settings->once_in;
 	lock_describe_history(lock, remember);
 }

@@ -64,6 +64,20 @@ static void print_times(struct buffer *cell, const struct busy *who)
 		buffer_print(cell, "%s left", duration_format(text, who->left));
 }
 
+/* If it has been asked to stop. */
+static void print_asked(struct buffer *cell, const struct breaker *breaker)
+{
+	char text[DURATION_TEXT];
+
+	if (breaker->asked < 0)
+		return;
+	if (cell->length > 0)
+		buffer_print(cell, ", ");
+	buffer_print(cell, "asked %s ago to stop, ",
+		     duration_format(text, breaker->asked));
+	record_print_breaker(cell, "", breaker);
+}
+
 static void make_holder(struct row *row, const struct holders *holders,
 			size_t n)
 {
@@ -80,6 +94,7 @@ static void make_holder(struct row *row, const struct holders *holders,
 		buffer_print(&row->cell[4], "%son %zu of %zu servers only",
 			     row->cell[4].length > 0 ? ", " : "",
 			     seen_count(seen), holders->ballot.quorum->count);
+	print_asked(&row->cell[4], &who->holder.breaker);
 }
 
 static void print_wish(struct buffer *text, const struct seen *seen)

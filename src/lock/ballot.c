@@ -61,7 +61,8 @@ static bool has_no(const struct ballot *ballot, size_t still_out)
 					? ballot_count(ballot, VOTE_QUARANTINED)
 					: 0) >=
 		       quorum;
-	return answers(ballot, VOTE_GONE, VOTE_HELD) + still_out >
+	return answers(ballot, VOTE_GONE, VOTE_HELD) +
+		       ballot_count(ballot, VOTE_BROKEN) + still_out >
 	       ballot->quorum->count - quorum;
 }
 

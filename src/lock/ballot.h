@@ -18,11 +18,12 @@
 #include "server/quorum.h"
 
 enum vote {
-	VOTE_PENDING,     /* not asked, or no answer (yet) */
-	VOTE_FAILED,      /* servers[i].conn.refusal.text */
-	VOTE_YES,         /* granted, kept, released; answered */
-	VOTE_HELD,        /* held by someone else */
-	VOTE_GONE,        /* held by nobody */
+	VOTE_PENDING, /* not asked, or no answer (yet) */
+	VOTE_FAILED,  /* servers[i].conn.refusal.text */
+	VOTE_YES,     /* granted, kept, released; answered */
+	VOTE_HELD,    /* held by someone else */
+	VOTE_GONE,    /* held by nobody */
+	VOTE_BROKEN, /* an extend: somebody asks us to stop, or has broken it */
 	VOTE_QUARANTINED, /* granted, but it may have forgotten (trust.h) */
 };
 

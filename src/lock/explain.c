@@ -135,3 +135,20 @@ void explain_loss(const struct ballot *ballot, struct error *error)
 			  "from %zu of %zu servers",
 			  held, gone, count);
 }
+
+void explain_break(const struct ballot *ballot, const struct breaker *breaker,
+		   struct error *error)
+{
+	size_t broken = ballot_count(ballot, VOTE_BROKEN);
+	size_t count = ballot->quorum->count;
+	struct buffer text = {0};
+
+	record_print_breaker(&text, "broken", breaker);
+	if (broken <= count - quorum_size(ballot->quorum))
+		buffer_print(&text, " on %zu of %zu servers, and gone from %zu",
+			     broken, count,
+			     ballot_count(ballot, VOTE_GONE) +
+				     ballot_count(ballot, VOTE_HELD));
+	error_set(error, EXIT_LOST, "%s", text.data);
+	buffer_release(&text);
+}

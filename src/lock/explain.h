@@ -20,4 +20,9 @@ void explain_server(const struct ballot *ballot, size_t server,
 /* Where KEY has gone. */
 void explain_loss(const struct ballot *ballot, struct error *error);
 
+/* The same of a lock that was broken: by whom. If servers have only lost it besides,
+ * on how many. */
+void explain_break(const struct ballot *ballot, const struct breaker *breaker,
+		   struct error *error);
+
 #endif

@@ -15,6 +15,21 @@ static void note_left(struct lock *lock, const struct reply *reply, size_t at)
 		lock->grant.left = left > 0 ? left : 0;
 }
 
+/* What it says is one server's word. */
+static void note_broken(struct lock *lock, size_t i, const struct reply *reply)
+{
+	const struct value *said = reply->value;
+
+	if (reply->count < 2 || said[1].text == NULL) {
+		ballot_reject(&lock->ballot, i);
+		return;
+	}
+	lock->ballot.vote[i] = VOTE_BROKEN;
+	if (lock->breaker.name[0] == '\0')
+		record_read_breaker(&lock->breaker, said[1].text,
+				    strnlen(said[1].text, said[1].length));
+}
+
 static void on_extend(void *context, size_t i, const struct reply *reply)
 {
 	struct lock *lock = context;
@@ -22,9 +37,13 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 	const struct value *said;
 	int64_t answer = 0;
 
-	if (!ballot_read(ballot, i, reply, -1, &answer))
+	if (!ballot_read(ballot, i, reply, -2, &answer))
 		return;
 	alias_warn(lock, i);
+	if (answer == -2) {
+		note_broken(lock, i, reply);
+		return;
+	}
 	if (answer < 1) {
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
 		return;
@@ -68,6 +87,7 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 
 	ballot_open(ballot, NULL);
 	lock->grant.left = INT64_MAX;
+	lock->breaker = (struct breaker){.asked = -1};
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_extend(lock, i);
 	gathered = quorum_gather(ballot->quorum, wait, &handler);
@@ -84,7 +104,10 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 		return LOCK_OK;
 	}
 	if (lock_is_lost(lock, &handler)) {
+		lock->broken = ballot_count(ballot, VOTE_BROKEN) > 0;
 		explain_loss(ballot, error);
+		if (lock->broken)
+			explain_break(ballot, &lock->breaker, error);
 		return LOCK_NOT_HELD;
 	}
 	if (gathered == GATHER_INTERRUPTED)

@@ -45,6 +45,24 @@
  * model of the protocol takes a master and its replicas for one server: a vote that is
  * not acknowledged is an answer that was lost, to a request that was executed.
  *
+ * Why a break (`redlock break`) lets no two hold KEY: it asks. A server that was asked
+ * (ask.lua) answers each renewal by that token with *broken*, and KEY stays there for as
+ * long as it would have if the renewal had never come. To the holder that is a server
+ * that does not renew, which any server may do at any time: it stops COMMAND before
+ * validity ends, and only then gives KEY back. So nothing above changes, and whoever is
+ * next has KEY from a release or from the end of a lease, as ever. A holder that does not
+ * understand *broken* finds that KEY is held by someone else. Its lease is that
+ * someone's, who does not exist, so nobody has KEY before that lease is over.
+ *
+ * Whom a break stops: *broken* is a vote against the lock, like *gone* and *held by
+ * someone else*. A renewal that a quorum keeps is good, whatever the others say. So
+ * servers that are too few to take the lock away are also too few to stop COMMAND by
+ * saying that somebody has asked for it; and a break stands once as many servers as
+ * make a quorum have it, since no quorum is left that could keep the lock. Servers that
+ * have lost the wish with their data answer *gone*, which keeps nothing either; the
+ * break repeats the wish while it waits. It names the tokens that are asked, so a
+ * request that is late, or comes twice, stops nobody who holds KEY later.
+ *
  * An attempt that got no lock is released on every server, even on those that
  * did not answer: the release follows the acquire on the same connection.
  */
@@ -122,6 +140,8 @@ struct lock {
 	/* BUSY, and busy.has_run: the run of wish.once_in */
 	struct past_run success;
 	bool alias_reported; /* ballot.alias, while the lock is held */
+	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
+	struct breaker breaker;
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */

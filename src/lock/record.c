@@ -21,12 +21,23 @@ static void describe(struct buffer *text, const char *name, const char *value,
 	buffer_append(text, "\n", 1);
 }
 
-void record_describe(struct buffer *text, pid_t pid, const char *label,
-		     int64_t ttl, bool renews)
+/* From the environment: asking the name service costs every start. */
+static const char *user_name(void)
 {
-	/* from the environment: asking the name service costs every start */
-	const char *user =
-		getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
+	return getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
+}
+
+static const char *const break_names[] = {
+	[BREAK_STOPS] = "stops",
+	[BREAK_WARNS] = "warns",
+	[BREAK_SIGNALS] = "signals",
+	[BREAK_EXTENDED] = "extended",
+};
+
+void record_describe(struct buffer *text, pid_t pid, const char *label,
+		     int64_t ttl, bool renews, enum on_break on_break)
+{
+	const char *user = user_name();
 	char host[65] = "";
 
 	gethostname(host, sizeof(host) - 1);
@@ -38,6 +49,8 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 		buffer_print(text, "user=uid %ld\n", (long)getuid());
 	buffer_print(text, "ttl=%" PRId64 "\n%sv=%d\n", ttl,
 		     renews ? "renews=yes\n" : "", PROTOCOL);
+	if (on_break != BREAK_UNKNOWN)
+		buffer_print(text, "break=%s\n", break_names[on_break]);
 	describe(text, "command", label, strnlen(label, LABEL_LONGEST));
 }
 
@@ -56,6 +69,28 @@ static int64_t read_number(const char *value, size_t length)
 
 	copy(number, sizeof(number), value, length);
 	return number_parse(number, 0, INT64_MAX, &read) < 0 ? 0 : read;
+}
+
+static enum on_break read_on_break(const char *value, size_t length)
+{
+	size_t n = sizeof(break_names) / sizeof(break_names[0]);
+
+	while (--n > BREAK_UNKNOWN)
+		if (strlen(break_names[n]) == length &&
+		    memcmp(break_names[n], value, length) == 0)
+			break;
+	return (enum on_break)n;
+}
+
+static void parse_breaker(struct breaker *breaker, const char *line,
+			  size_t name, const char *value, size_t length)
+{
+	if (name == 2 && memcmp(line, "by", name) == 0)
+		copy(breaker->name, sizeof(breaker->name), value, length);
+	else if (name == 6 && memcmp(line, "reason", name) == 0)
+		copy(breaker->reason, sizeof(breaker->reason), value, length);
+	else if (name == 5 && memcmp(line, "asked", name) == 0)
+		breaker->asked = read_number(value, length);
 }
 
 static void parse_line(struct holder *holder, const char *line, size_t length)
@@ -85,11 +120,15 @@ static void parse_line(struct holder *holder, const char *line, size_t length)
 		holder->ttl = read_number(value, rest);
 	else if (name == 1 && line[0] == 'v')
 		holder->protocol = read_number(value, rest);
+	else if (name == 5 && memcmp(line, "break", name) == 0)
+		holder->on_break = read_on_break(value, rest);
+	else
+		parse_breaker(&holder->breaker, line, name, value, rest);
 }
 
 void record_parse(struct holder *holder, const char *text, size_t length)
 {
-	*holder = (struct holder){0};
+	*holder = (struct holder){.breaker.asked = -1};
 	while (length > 0) {
 		const char *end = memchr(text, '\n', length);
 		size_t line = end != NULL ? (size_t)(end - text) : length;
@@ -99,6 +138,42 @@ void record_parse(struct holder *holder, const char *text, size_t length)
 		text += line;
 		length -= line;
 	}
+}
+
+void record_describe_breaker(struct buffer *text, const char *reason)
+{
+	struct buffer name = {0};
+	const char *user = user_name();
+	char host[65] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	if (user != NULL)
+		buffer_print(&name, "%.32s@%s", user, host);
+	else
+		buffer_print(&name, "uid%ld@%s", (long)getuid(), host);
+	describe(text, "by", name.data, name.length);
+	buffer_release(&name);
+	if (reason != NULL)
+		describe(text, "reason", reason,
+			 strnlen(reason, REASON_LONGEST));
+}
+
+void record_read_breaker(struct breaker *breaker, const char *text,
+			 size_t length)
+{
+	struct holder read;
+
+	record_parse(&read, text, length);
+	*breaker = read.breaker;
+}
+
+void record_print_breaker(struct buffer *text, const char *what,
+			  const struct breaker *breaker)
+{
+	buffer_print(text, "%s%sby %s", what, *what != '\0' ? " " : "",
+		     breaker->name[0] != '\0' ? breaker->name : "somebody");
+	if (breaker->reason[0] != '\0')
+		buffer_print(text, ": '%s'", breaker->reason);
 }
 
 void record_print_holder(struct buffer *text, const struct holder *holder)

@@ -19,6 +19,10 @@
  *    (queue.h), so the first 3 s of a hold are left out; or
  *  - the lease is longer than the ttl: then the holder is gone, and --min-hold
  *    keeps the lock, or somebody has extended it by hand.
+ *
+ * Its line break= says that the holder understands that it is asked to stop, and what
+ * it does then. A holder without that line is an earlier redlock, or another program
+ * (ask.lua).
  */
 #ifndef LOCK_RECORD_H
 #define LOCK_RECORD_H
@@ -40,6 +44,24 @@
  */
 #define PROTOCOL 1
 
+/* What a holder does if it is asked to stop (`redlock break`). */
+enum on_break {
+	BREAK_UNKNOWN,  /* it does not understand that */
+	BREAK_STOPS,    /* it stops what runs under the lock */
+	BREAK_WARNS,    /* --on-lost warn: that runs on without the lock */
+	BREAK_SIGNALS,  /* --on-lost SIGNAL: that is sent the signal */
+	BREAK_EXTENDED, /* nobody renews the lock: an extend is told */
+};
+
+#define REASON_LONGEST 200 /* bytes of the reason that are kept */
+
+/* Who has broken a lock, or asks its holder to stop, and why. */
+struct breaker {
+	char name[100];                  /* USER@HOST; "": nobody */
+	char reason[REASON_LONGEST + 1]; /* "": none was given */
+	int64_t asked;                   /* ms ago, -1 if unknown */
+};
+
 struct holder {
 	char host[65];
 	char user[33];
@@ -49,12 +71,25 @@ struct holder {
 	int64_t protocol; /* 0 if unknown, as of 0.1 */
 	int64_t keeper;   /* the pid that renews it, on this host; 0: none */
 	bool renews;      /* it renews its lease until it gives the lock back */
+	enum on_break on_break;
+	struct breaker breaker; /* who asks it to stop */
 };
 
 /* Appends a description: pid holds the lock, for what label says, and renews it
  * or does not. The server puts the line since= (its own clock, ms) in front. */
 void record_describe(struct buffer *text, pid_t pid, const char *label,
-		     int64_t ttl, bool renews);
+		     int64_t ttl, bool renews, enum on_break on_break);
+
+/* Appends who we are and the reason (NULL: none), for the record: "by=USER@HOST" and
+ * "reason=TEXT", a line each. record_read_breaker reads that, with the server's line
+ * at= or without; what it does not find is empty. */
+void record_describe_breaker(struct buffer *text, const char *reason);
+void record_read_breaker(struct breaker *breaker, const char *text,
+			 size_t length);
+
+/* Appends "broken by ops@jump1: 'deploy is stuck'", or with other words, or with none. */
+void record_print_breaker(struct buffer *text, const char *what,
+			  const struct breaker *breaker);
 
 /* Reads a description; unknown lines are passed over, long values cut. */
 void record_parse(struct holder *holder, const char *text, size_t length);

@@ -256,7 +256,8 @@ void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
 }
 
 void script_break(struct quorum *quorum, size_t i, const struct names *names,
-		  const char *token, const char *holder, bool foreign)
+		  const char *token, const char *holder, bool foreign,
+		  const char *why)
 {
 	struct question question = about_key(quorum, i, names, token);
 
@@ -264,7 +265,19 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, settle_lua,
 		   redisson_lua, holders_lua, data_lua, break_lua),
-	    (const char *[]){holder, foreign ? "1" : "0"}, 2);
+	    (const char *[]){holder, foreign ? "1" : "0", why}, 3);
+}
+
+void script_ask(struct quorum *quorum, size_t i, const struct names *names,
+		const char *digests, const char *why)
+{
+	struct question question = about_key(quorum, i, names, "");
+
+	question.how = ASK_STICKY;
+	ask(&question,
+	    SCRIPT(common_lua, lease_lua, runs_lua, holders_lua, data_lua,
+		   ask_lua),
+	    (const char *[]){digests, why}, 2);
 }
 
 void script_history(struct quorum *quorum, size_t i, const struct names *names)

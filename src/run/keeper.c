@@ -549,10 +549,13 @@ static void stop_in_time(const struct keeping *keeping)
 	if (keeper->signal == 0)
 		return;
 	send_signal(keeper, keeper->signal);
-	if (!keeper->kill)
-		return;
-	kill_later(keeper, deadline_earlier(times.kill,
+	if (keeper->kill)
+		kill_later(keeper,
+			   deadline_earlier(times.kill,
 					    deadline_in(keeper->kill_after)));
+	else if (keeper->lost == NULL || !keeper->lost->broken)
+		return;
+	/* a lock that was broken is still held */
 	while (!is_gone(keeper) && !deadline_passed(times.end))
 		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
 }

@@ -73,6 +73,9 @@ static const struct meaning meanings[] = {
 	[CAUSE_DATA] = {EXIT_MISUSED, false, true, "", "choose another KEY"},
 	[CAUSE_KEPT] = {EXIT_MISUSED, false, true, "",
 			"it stays as it is; --foreign deletes it"},
+	[CAUSE_DEAF] = {EXIT_MISUSED, false, true, "",
+			"it cannot be asked to stop; --now takes KEY away "
+			"from it"},
 	[CAUSE_LATER] = {EXIT_MISUSED, false, true,
 			 "KEY is used by a newer redlock",
 			 "install the newer version here, too"},
@@ -243,7 +246,8 @@ static const struct {
 } ours[] = {
 	{"PERMITS ", CAUSE_KIND},          /* acquire.lua */
 	{"NOLOCK ", CAUSE_DATA},           /* acquire.lua */
-	{"NOBREAK ", CAUSE_KEPT},          /* break.lua */
+	{"NOBREAK ", CAUSE_KEPT},          /* break.lua, ask.lua */
+	{"NOASK ", CAUSE_DEAF},            /* ask.lua */
 	{"PROTOCOL ", CAUSE_LATER},        /* data.lua */
 	{"REPLICAS ", CAUSE_FEW_REPLICAS}, /* replicas.lua */
 };

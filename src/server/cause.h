@@ -46,6 +46,7 @@ enum cause {
 	CAUSE_KIND, /* KEY is held as another kind of lock; our scripts' words */
 	CAUSE_DATA,         /* KEY is not a lock; our scripts' words */
 	CAUSE_KEPT,         /* the same, of what is to be broken */
+	CAUSE_DEAF,         /* its holder cannot be asked to stop; the same */
 	CAUSE_LATER,        /* KEY is used by a newer redlock */
 	CAUSE_FEW_REPLICAS, /* --replicas asks for more; our scripts' words */
 	CAUSE_TYPE,

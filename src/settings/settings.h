@@ -97,8 +97,9 @@ struct settings {
 	enum format format;
 	bool syslog;
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, yes,
-		foreign;
-	uint32_t accepted; /* doctor's warnings: 1 << enum warning */
+		foreign, now;
+	const char *reason; /* break: NULL: none */
+	uint32_t accepted;  /* doctor's warnings: 1 << enum warning */
 	enum help help;
 	struct error error;               /* a server that could not be added */
 	const char *key, *token;          /* of several keys: tokens.h */

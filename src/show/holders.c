@@ -226,6 +226,8 @@ static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 		known->who.has_description = true;
 		known->who.holder = seen->who.holder;
 	}
+	if (known->who.holder.breaker.asked < 0)
+		known->who.holder.breaker = seen->who.holder.breaker;
 	if (!known->wish_known && seen->wish_known) {
 		known->wish_known = true;
 		known->wants = seen->wants;

@@ -138,8 +138,17 @@ int inspect_is_held(struct holders *holders, const char *token,
 	return whole;
 }
 
+/* After answers that say with -1 that others hold KEY. */
+static int conclude_break(struct holders *holders, struct error *error)
+{
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		if (holders->standing[i] == STANDING_MISUSED)
+			holders->standing[i] = STANDING_CHANGED;
+	return conclude(holders, error);
+}
+
 int inspect_break(struct holders *holders, const char *digest, bool foreign,
-		  struct error *error)
+		  const char *why, struct error *error)
 {
 	struct ballot *ballot = &holders->ballot;
 
@@ -148,10 +157,26 @@ int inspect_break(struct holders *holders, const char *digest, bool foreign,
 	ballot_open(ballot, NULL);
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_break(ballot->quorum, i, &holders->names, holders->token,
-			     digest, foreign);
+			     digest, foreign, why);
 	gather(holders);
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (holders->standing[i] == STANDING_MISUSED)
-			holders->standing[i] = STANDING_CHANGED;
-	return conclude(holders, error);
+	return conclude_break(holders, error);
+}
+
+int inspect_ask(struct holders *holders, const char *digests, const char *why,
+		struct error *error)
+{
+	struct ballot *ballot = &holders->ballot;
+
+	holders_forget(holders);
+	ballot_open(ballot, NULL);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		holders->standing[i] = STANDING_UNKNOWN;
+		if (is_silent(ballot, i))
+			ballot->vote[i] = VOTE_FAILED;
+		else
+			script_ask(ballot->quorum, i, &holders->names, digests,
+				   why);
+	}
+	gather(holders);
+	return conclude_break(holders, error);
 }

@@ -27,9 +27,19 @@ int inspect_is_held(struct holders *holders, const char *token,
 /*
  * Takes KEY away from all its holders; *holders has them then. A server is left alone
  * if none of its holders has this digest ("": any holder will do), or if KEY is not
- * a lock there, unless `foreign` is set. 0, or -1 as inspect_lock.
+ * a lock there, unless `foreign` is set. why: record_describe_breaker. 0, or -1 as
+ * inspect_lock.
  */
 int inspect_break(struct holders *holders, const char *digest, bool foreign,
-		  struct error *error);
+		  const char *why, struct error *error);
+
+/*
+ * Asks the holders with these digests (a blank after each) to stop, as often as it is
+ * called; *holders has those of them that hold KEY. The standing of a server is
+ * STANDING_HELD if one of them does, and STANDING_CHANGED if only others do. 0, or -1
+ * as inspect_lock.
+ */
+int inspect_ask(struct holders *holders, const char *digests, const char *why,
+		struct error *error);
 
 #endif

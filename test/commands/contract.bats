@@ -32,6 +32,7 @@ members() {
 	"$REDLOCK" acquire -P 2 --pid $$ --on-lost warn --label x "$KEY" >/dev/null
 	wait_until '[[ $("$REDLOCK" status "$KEY") == *"kept by"* ]]'
 	rcli 0 ZADD "$KEY" $(($(server_ms 0) + 60000)) somebody
+	rcli 0 HSET "$(record)" break:somebody $'at=1\nby=ops@jump1\nreason=why\n'
 	takes waiter -P 2 -w 60s
 	wait_until 'queued 1 0'
 	rcli 0 ZADD "$(record):queue" "$(server_ms 0)" nobody
@@ -42,6 +43,10 @@ members() {
 	members '
 		fence null|number
 		holders array
+		holders.[].break null
+		holders.[].break.asked_ms number
+		holders.[].break.by string
+		holders.[].break.reason string
 		holders.[].command null|string
 		holders.[].count number
 		holders.[].held_ms null|number
@@ -211,6 +216,7 @@ members() {
 	is 1 extend "$KEY" nobody
 	is 1 status -q "$KEY"
 	is 1 break -y "$KEY"
+	is 1 break -y --now "$KEY"
 	is 64 run --no-such-option "$KEY" true
 	rcli 0 LPUSH "$KEY" x
 	is 65 run "$KEY" true

@@ -84,7 +84,7 @@ has() {
 		export XDG_CONFIG_HOME=$TMP
 		token=$("$REDLOCK" acquire --label first "$KEY") || exit
 		"$REDLOCK" run -n -E 0 "$KEY" true
-		"$REDLOCK" break -y "$KEY"
+		"$REDLOCK" break --now --reason why -y "$KEY"
 		sleep 300 &
 		token=$("$REDLOCK" acquire --pid $! "$KEY") || exit
 		"$REDLOCK" release "$KEY" "$token"
@@ -94,7 +94,8 @@ has() {
 		"$REDLOCK" run -t 2s "$KEY" sh -c '"$REDLOCK" break -q -y "$KEY"; exec sleep 300'
 	end
 	has "busy: held by .* .first. for .*"
-	has "broken, fence [1-9][0-9]*: held by .* .first. for .*"
+	has "broken by [^ ]*@[^ ]*: .why., fence [1-9][0-9]*: held by .* .first. for .*"
+	has "asked to stop by [^ ]*@[^ ]*, fence [1-9][0-9]*: held by .* for .*"
 	has 'released after [^ ]*, fence [0-9]*: by release'
 	wait_until '(($(grep -c ": lost after [^ ]*, fence [0-9]*: " "$TMP/log") == 2))'
 	[[ $(grep -c ": acquired after" "$TMP/log") == 4 ]]
@@ -150,14 +151,14 @@ has() {
 		sleep 300 &
 		"$REDLOCK" acquire --syslog --pid $! --also "$KEY:2" "$KEY" >/dev/null
 		"$REDLOCK" break -q -y --syslog "$KEY:2"
-		kill $!
 	end
 	has "acquired after [^ ]*, fence $(fence_at 0 "$KEY")"
 	KEY+=:2
 	has 'busy: held by .*'
 	has 'released after [^ ]*, fence [0-9]*: exit 0'
-	has 'broken, fence [0-9]*: held by .*'
-	has 'lost after [^ ]*, fence [0-9]*: .*KEY is gone'
+	has 'asked to stop by [^ ]*, fence [0-9]*: held by .*'
+	has 'broken by [^ ]*, fence [0-9]*: held by .*'
+	has 'lost after [^ ]*, fence [0-9]*: broken by .*'
 	run ! grep -E "$KEY: released after .*: the process has ended" "$TMP/log"
 	KEY=${KEY%:2}
 	has 'released after [^ ]*, fence [0-9]*: exit 0'

@@ -468,6 +468,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		run -y
 		acquire --yes
 		run --foreign
+		run --reason=why
+		acquire --now
 		status -t5
 		status -n
 		status -y

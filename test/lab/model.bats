@@ -42,6 +42,14 @@ finds() {
 	finds refuted kept-alive
 }
 
+@test "a break that asks lets no two hold it: neither who understands it nor who does not" {
+	finds holds asked frozen
+}
+
+@test "a break that frees KEY at once, or a renewal that is kept all the same, lets two hold it" {
+	finds refuted frees broken-kept
+}
+
 @test "a restarted server that votes at once lets two hold it" {
 	finds refuted no-quarantine
 }

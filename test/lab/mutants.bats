@@ -222,6 +222,24 @@ over_and_extended() {
 	needed extend-anybody over_and_extended
 }
 
+# Who takes the lock after a break finds nobody in it.
+broken_and_kept() {
+	servers_start 1
+	stamps a -t 3s
+	wait_until 'stamped $TMP/stamps' || return
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until '[[ $(rcli 0 HKEYS "$(record)") == *break:* ]] || ! is_running break' || return
+	stamps b -w 40s
+	wait_until 'stamped $TMP/stamps 2' 40 || return
+	touch "$TMP"/{a,b}.end
+	finish b || return
+	verdict assert_exclusive "$TMP/stamps" 2
+}
+
+@test "a renewal of a lock that is broken is not answered with kept" {
+	needed keeps-broken broken_and_kept
+}
+
 extended_by_less() {
 	servers_start 1
 	stamps a -t 20s

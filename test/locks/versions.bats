@@ -311,3 +311,33 @@ $KEY-later: unknown, used by a newer redlock \(protocol 2\)"
 	[[ $(fence_at 1) == v2* && $(fence_at 2) == v2* ]]
 	nothing_left 0 1 2
 }
+
+@test "break: 0.1 loses its lease at its next renewal, and this one has KEY when that lease is over" {
+	local servers kind
+	for servers in 1 3; do
+		use "$servers"
+		for kind in string hash zset; do
+			for ((AT = 0; AT < servers; AT++)); do
+				takes_earlier old "$kind"
+				said_first 1
+			done
+			AT=0
+			spawn break "$REDLOCK" break -y "$KEY"
+			wait_until 'earlier extend old 60000 -; [[ ${said%%$'\n'*} != 1 ]]'
+			earlier release old - 0
+			[[ ${said%%$'\n'*} != 1 && $(rcli 0 EXISTS "$KEY") == 1 ]]
+			takes_earlier other "$kind"
+			[[ ${said%%$'\n'*} == 0 || $kind == zset ]]
+			earlier release other - 0
+			redlock run -n "$KEY" true
+			[[ $status == 75 && $stderr == *"held by web1 pid 812 'old.sh'"* ]]
+			for ((AT = 0; AT < servers; AT++)); do # the lease is over
+				rcli "$AT" PEXPIRE "$KEY" 1
+			done
+			finish break
+			[[ $status == 0 && $output == "$KEY: web1 pid 812 'old.sh' cannot be asked to stop, as its redlock is older;"*" ended after "* ]]
+			redlock run --quarantine 0 -w 20s "$KEY" true
+			expect 0
+		done
+	done
+}

@@ -33,7 +33,8 @@ static void test_round_trip(void)
 	char wanted[400], host[65] = "";
 
 	setenv("LOGNAME", "bob", 1);
-	record_describe(&text, 812, "backup.sh\npid=1\033", 30000, false);
+	record_describe(&text, 812, "backup.sh\npid=1\033", 30000, false,
+			BREAK_UNKNOWN);
 	record_parse(&busy.holder, text.data, text.length);
 	CHECK(busy.holder.pid == 812, "pid %lld", (long long)busy.holder.pid);
 	CHECK(same(busy.holder.user, "bob"), "user %s", busy.holder.user);
@@ -148,7 +149,7 @@ static void test_long_label(void)
 
 	memset(label, '\n', 100000);
 	label[100000] = '\0';
-	record_describe(&text, 1, label, 1, true);
+	record_describe(&text, 1, label, 1, true, BREAK_STOPS);
 	for (const char *c = text.data; *c; c++)
 		lines += *c == '\n';
 	CHECK(lines == 7, "%d lines", lines);

@@ -1,6 +1,7 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
 -- A request that arrives twice evicts nobody twice: the token is drawn for this one.
--- ARGV: digest of a token that must still hold KEY ('': any holder will do), 1: even if KEY is no lock
+-- ARGV: digest of a token that must still hold KEY ('': any holder will do), 1: even if KEY is no lock,
+--       who takes it away and why: each renewal by those that had it is answered with that
 -- returns {1 taken away, 0 free, -1 others hold it by now; then as inspect does}
 if try('hget', record, 'broken') == token then
   return {1, 'none', -1, 0, 0, 0, {}, {}}
@@ -21,16 +22,33 @@ local expected, found = ARGV[3], ARGV[3] == '' or #items < total
 for _, item in ipairs(items) do
   found = found or item:sub(1, 40) == expected
 end
+
+-- Those that the record knows.
+local function described()
+  local fields, known = try('hkeys', record), {}
+  for _, field in ipairs(fields.err and {} or fields) do
+    known[#known + 1] = field:match('^holder:(.*)')
+  end
+  return known
+end
+
 local answer = total == 0 and 0 or found and 1 or -1
 if answer == 1 then
+  local evicted = described()
   call('del', key)
   -- What is done stays done: nothing from here on may turn it into an error.
-  pcall(forget_holders, '', nil, '0 - broken')
+  pcall(forget_holders, '', nil, broken_by(ARGV[5]))
   if kind == 'hash' then
     tell_redisson()
   end
   pcall(settle)
   try('hset', record, 'broken', token)
+  for i, who in ipairs(evicted) do
+    -- an owner of a reentrant lock may be the next one, too
+    if i <= 1000 and holds(name_of(who)) == 0 then
+      try('hset', record, 'break:' .. name_of(who), format('at=%.0f\n', now) .. ARGV[5])
+    end
+  end
   try('pexpire', record, afterlife)
 end
 while #items > 60 do

@@ -2,8 +2,12 @@
 -- ARGV: ttl (ms), hold, 1: for the ttl that the lock was taken with, if that is known;
 --       and perhaps the pid of the keeper, for the description
 -- returns {1, fence, description, permits (0: no such lock), lease left (ms)} kept,
---         {0} held by someone else, {-1} gone
+--         {0} held by someone else, {-1} gone, {-2, who has broken it and why} (ask.lua, break.lua)
 local ttl, hold = tonumber(ARGV[3]), ARGV[4]
+local broken = try('hget', record, 'break:' .. token)
+if type(broken) == 'string' then
+  return {-2, broken:sub(1, 1024)}
+end
 local kind = kind_of_key()
 if kind == 'none' then
   return {-1}

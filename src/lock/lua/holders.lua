@@ -7,10 +7,28 @@ local function add(items, text)
   return bytes < 45000
 end
 
--- "digest left held count", and the description below; the digest is the token's SHA-1.
+-- The token of a holder whose lease was frozen (ask.lua) has this after it.
+local frozen = ' broken'
+local function name_of(who)
+  return who:match('^(.*)' .. frozen .. '$') or who
+end
+
+-- The end of a run (note_run) that was broken by whoever wrote this.
+local function broken_by(why)
+  local by, reason = why:match('^by=([^\n]*)'), why:match('\nreason=([^\n]*)')
+  return ('0 - broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 250)
+end
+
+-- "digest left held count", and the description below; the digest is the token's SHA-1. Of a holder that
+-- was asked to stop, who has asked, why, and how long ago (ms).
 local function show_holder(who, left, count)
   local text, held_for = describe(who)
-  return format('%s %.0f %.0f %.0f\n', redis.sha1hex(who), left, held_for, count) .. text
+  local broken = try('hget', record, 'break:' .. name_of(who))
+  local at, why = (type(broken) == 'string' and broken or ''):match('^at=(%d+)\n(.*)$')
+  if at then
+    text = format('%s\nasked=%.0f\n', text, math.max(now - at, 0)) .. why:sub(1, 1000)
+  end
+  return format('%s %.0f %.0f %.0f\n', redis.sha1hex(name_of(who)), left, held_for, count) .. text
 end
 
 -- returns who holds KEY, without the first `from`, and how many do in all; nil: KEY is no lock

@@ -34,7 +34,7 @@ local function remove(who, hold, kind)
     call('hdel', key, who)
   end
   local gone = kind == 'string' or call('exists', key) == 0
-  try('hdel', record, 'holder:' .. who, 'fence:' .. who, unpack(gone and {'until', 'permits'} or {}))
+  try('hdel', record, 'holder:' .. who, 'fence:' .. who, 'break:' .. who, unpack(gone and {'until', 'permits'} or {}))
 end
 
 -- In a cluster PUBLISH goes to all nodes; since Redis 7 SPUBLISH goes only to those of the slot.

@@ -71,7 +71,7 @@ local function drop_expired()
     for _, who in ipairs(call('zrangebyscore', key, '-inf', now)) do
       note_run(who, unknown, call('zscore', key, who))
       call('zrem', key, who)
-      try('hdel', record, 'holder:' .. who, 'fence:' .. who)
+      try('hdel', record, 'holder:' .. who, 'fence:' .. who, 'break:' .. who)
     end
     kind = kind_of_key()
   end

@@ -340,7 +340,8 @@ static void make_session(struct session *session, struct settings *settings,
 	lock->wish.permits = lock->wish.kind == KIND_PERMITS ? 2 : 0;
 	quorum->permits = lock->wish.permits > 0 ? lock->wish.permits : 1;
 	lock->wish.validity_needed = data[1] & 128 ? 500 : 0;
-	record_describe(&lock->wish.description, 1, "fuzz", TTL, true);
+	record_describe(&lock->wish.description, 1, "fuzz", TTL, true,
+			BREAK_STOPS);
 }
 
 static void close_session(struct session *session)

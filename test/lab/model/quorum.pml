@@ -4,7 +4,8 @@
  *
  * CLIENTS, PERMITS, TTL, DRIFT; RENEW, HEAL, RESTART, FENCE, REPEAT add what
  * they say; with BREAK an operator takes locks away, and there is no time; with
- * AT_ONCE that, and putting back, is one step on all servers; with ONCE no
+ * AT_ONCE that, and putting back, is one step on all servers; with WISHED an operator
+ * asks holders to stop, with FROZEN ends leases that cannot be renewed; with ONCE no
  * client comes again, with LOST what nobody waits for never arrives.
  * With FORGET servers restart empty or are emptied while they run, one of three
  * within the longest lease, of LONG, which client 0 asks for; with ANY, restart
@@ -14,7 +15,7 @@
  * One rule is left out by RAISE_ANYWHERE, NO_RAISE, NO_QUARANTINE, NO_DRIFT,
  * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, EXTEND_TAKES, HEAL_ALONE,
  * LATE_REPLY, KEPT_ALIVE, MAJORITY, NO_LEARNING, NO_HEARING, HEAR_NEAR, NO_RECORD,
- * BLIND_TO_HOLDERS, READ_ON; with OVERLAP the search goes on to two
+ * BLIND_TO_HOLDERS, READ_ON, FREES, BROKEN_KEPT; with OVERLAP the search goes on to two
  * holders at once. IN_ORDER keeps the servers and clients where they are, for a
  * trail that is easier to read.
  */
@@ -107,6 +108,14 @@ byte late[M * TOKENS];
 #endif
 byte left[M * TOKENS];	/* each lease, by the server's clock; 0: none */
 
+#ifdef WISHED
+bool wish[M * TOKENS];	/* the holder is asked to stop */
+bool doomed[CLIENTS];	/* a quorum had the wish when its renewal began */
+#endif
+#ifdef FROZEN
+byte cold[M * TOKENS];	/* a lease that is nobody's any more */
+#endif
+
 #ifdef FORGET
 byte up[M];		/* since its start, up to LONG */
 byte record[M];		/* since it began, and 1, up to LONG + 1; 0: none */
@@ -143,7 +152,14 @@ hidden byte each, result, token, most;
 #define ALL(f, x) (f(0, x) && f(1, x) && f(2, x))
 #define COUNT(f, x) (f(0, x) + f(1, x) + f(2, x))
 #define HAS_LEFT(s, t) (left[AT(s, t)] > 0)
+#ifdef FROZEN
+#define IS_TAKEN(s, t) (left[AT(s, t)] > 0 || cold[AT(s, t)] > 0)
+#define IS_FREE(s, t) (left[AT(s, t)] == 0 && cold[AT(s, t)] == 0)
+#else
+#define IS_TAKEN(s, t) HAS_LEFT(s, t)
 #define IS_FREE(s, t) (left[AT(s, t)] == 0)
+#endif
+#define HAS_WISH(s, t) wish[AT(s, t)]
 #define IS_QUIET(s, t) (late[AT(s, t)] == 0)
 
 #ifdef FORGET	/* as src/lock/trust.c has it */
@@ -213,7 +229,7 @@ inline check_ownership() {
 #if !defined(RESTART) && !defined(FORGET) && !defined(BREAK) && !defined(OVERLAP)
 	for (each : 0 .. CLIENTS - 1) {
 		assert(!(phase[each] >= HOLD && valid[each] > 0) ||
-		       COUNT(HAS_LEFT, TOKEN(each)) >= QUORUM)
+		       COUNT(IS_TAKEN, TOKEN(each)) >= QUORUM)
 	}
 #endif
 	skip
@@ -255,13 +271,21 @@ c_code {
 		return (h ^ x) * 0x9e3779b97f4a7c15 ^ (h >> 29);
 	}
 
+#ifdef WISHED
+#define BROKEN_AT(s, k) (now.wish[AT(s, k)] << 16)
+#elif defined(FROZEN)
+#define BROKEN_AT(s, k) (now.cold[AT(s, k)] << 16)
+#else
+#define BROKEN_AT(s, k) 0
+#endif
+
 	static unsigned long row(int s)
 	{
 		unsigned long h = 17;
 		int k;
 
 		for (k = 0; k < TOKENS; k++)
-			h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)]);
+			h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)] + BROKEN_AT(s, k));
 		for (k = 0; k < CLIENTS; k++) {
 			h = mix(h, now.slot[OF(s, k)]);
 #ifdef FENCE
@@ -290,7 +314,7 @@ c_code {
 		for (s = 0; s < M; s++) {
 			h = 19;
 			for (k = c * NAMES; k < (c + 1) * NAMES; k++)
-				h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)]);
+				h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)] + BROKEN_AT(s, k));
 			h = mix(h, now.slot[OF(s, c)]);
 #ifdef FENCE
 			h = mix(h, now.vote[OF(s, c)]);
@@ -301,6 +325,9 @@ c_code {
 		h = mix(h, now.name[c]);
 		h = mix(h, now.valid[c]);
 		h = mix(h, now.round[c]);
+#ifdef WISHED
+		h = mix(h, now.doomed[c]);
+#endif
 #ifdef FENCE
 		for (k = c * NAMES; k < (c + 1) * NAMES; k++)
 			h = mix(h, now.agreed[k]);
@@ -314,6 +341,14 @@ c_code {
 #define SWAP(array, a, b) \
 	do { unsigned char x = array[a]; array[a] = array[b]; array[b] = x; } while (0)
 
+#ifdef WISHED
+#define SWAP_BROKEN(a, b) SWAP(now.wish, a, b)
+#elif defined(FROZEN)
+#define SWAP_BROKEN(a, b) SWAP(now.cold, a, b)
+#else
+#define SWAP_BROKEN(a, b)
+#endif
+
 	static void order_servers(int a, int b)
 	{
 		int k;
@@ -323,6 +358,7 @@ c_code {
 		for (k = 0; k < TOKENS; k++) {
 			SWAP(now.left, AT(a, k), AT(b, k));
 			SWAP(now.late, AT(a, k), AT(b, k));
+			SWAP_BROKEN(AT(a, k), AT(b, k));
 		}
 		for (k = 0; k < CLIENTS; k++) {
 			SWAP(now.slot, OF(a, k), OF(b, k));
@@ -359,6 +395,7 @@ c_code {
 			for (k = 0; k < NAMES; k++) {
 				SWAP(now.left, AT(s, a * NAMES + k), AT(s, b * NAMES + k));
 				SWAP(now.late, AT(s, a * NAMES + k), AT(s, b * NAMES + k));
+				SWAP_BROKEN(AT(s, a * NAMES + k), AT(s, b * NAMES + k));
 			}
 			SWAP(now.slot, OF(s, a), OF(s, b));
 #ifdef FENCE
@@ -369,6 +406,9 @@ c_code {
 		SWAP(now.name, a, b);
 		SWAP(now.valid, a, b);
 		SWAP(now.round, a, b);
+#ifdef WISHED
+		SWAP(now.doomed, a, b);
+#endif
 #ifdef FENCE
 		for (k = 0; k < NAMES; k++)
 			SWAP(now.agreed, a * NAMES + k, b * NAMES + k);
@@ -381,6 +421,13 @@ c_code {
 	static void forget(void)
 	{
 		int s, c, k;
+
+#ifdef WISHED
+		for (s = 0; s < M; s++)
+			for (k = 0; k < TOKENS; k++)
+				if (now.left[AT(s, k)] == 0)
+					now.wish[AT(s, k)] = 0;
+#endif
 
 		for (c = 0; c < CLIENTS; c++)
 			for (k = c * NAMES; k < (c + 1) * NAMES; k++)
@@ -444,7 +491,7 @@ inline count_holders(s) {
 	result = 0;
 	for (each : 0 .. TOKENS - 1) {
 		if
-		:: HAS_LEFT(s, each) -> result++
+		:: IS_TAKEN(s, each) -> result++
 		:: else
 		fi
 	}
@@ -543,6 +590,9 @@ inline ask_all(c) {
 #endif
 	}
 	round[c] = VALID(c);
+#ifdef WISHED
+	doomed[c] = (COUNT(HAS_WISH, TOKEN(c)) >= QUORUM);
+#endif
 #ifdef BREAK
 	seen[c] = top
 #endif
@@ -579,6 +629,10 @@ inline forget_told(c) {
 }
 
 inline take(c) {
+#if defined(WISHED) && !defined(OVERLAP)
+	assert(!(phase[c] == RENEW_ROUND && doomed[c]));
+	doomed[c] = false;
+#endif
 #ifdef FROM_REPLY
 	valid[c] = VALID(c);
 #else
@@ -750,7 +804,16 @@ inline extend(s, t) {
 #else
 	count_holders(s);
 	if
+#ifdef WISHED
+#ifdef BROKEN_KEPT
+	:: HAS_LEFT(s, t) && HAS_WISH(s, t) -> result = YES
+#else
+	:: HAS_LEFT(s, t) && HAS_WISH(s, t) -> result = NONE
+#endif
+	:: HAS_LEFT(s, t) && !HAS_WISH(s, t) -> left[AT(s, t)] = TTL_OF_TOKEN(t); result = YES
+#else
 	:: HAS_LEFT(s, t) -> left[AT(s, t)] = TTL_OF_TOKEN(t); result = YES
+#endif
 #ifdef EXTEND_TAKES
 	:: !HAS_LEFT(s, t) && result == 0 -> acquire(s, t, AGREED(t)); result = YES
 #endif
@@ -878,7 +941,26 @@ inline read_on(s, t) {
 	skip
 }
 
+#ifdef WISHED
+#ifdef FREES		/* KEY is free at once: --now */
+#define BREAKS_TOKEN(t) \
+	:: d_step { HAS_LEFT(s, t) -> left[AT(s, t)] = 0; done() }
+#else
+#define BREAKS_TOKEN(t) \
+	:: d_step { HAS_LEFT(s, t) && !HAS_WISH(s, t) -> wish[AT(s, t)] = true; done() }
+#endif
+#elif defined(FROZEN)
+#define BREAKS_TOKEN(t) \
+	:: d_step { HAS_LEFT(s, t) -> \
+		cold[AT(s, t)] = left[AT(s, t)]; left[AT(s, t)] = 0; check_ownership(); done() } \
+	:: d_step { cold[AT(s, t)] > 0 && cold[AT(s, t)] <= DRIFT -> \
+		cold[AT(s, t)] = 0; check_ownership(); done() }
+#else
+#define BREAKS_TOKEN(t)
+#endif
+
 #define SERVES_TOKEN(t) \
+	BREAKS_TOKEN(t) \
 	:: d_step { IS_LATE(s, t, ACQUIRE) && MAY_GRANT(s) -> \
 		received(s, t, ACQUIRE); acquire(s, t, 0); read_on(s, t); done() } \
 	:: d_step { IS_LATE(s, t, RELEASE) -> \
@@ -980,7 +1062,10 @@ proctype clock()
 	do
 	:: d_step { true ->
 		for (each : 0 .. M * TOKENS - 1) {
-			MINUS_ONE(left[each])
+			MINUS_ONE(left[each]);
+#ifdef FROZEN
+			MINUS_ONE(cold[each])
+#endif
 		}
 		for (each : 0 .. CLIENTS - 1) {
 			MINUS_ONE(valid[each]);

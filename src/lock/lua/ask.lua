@@ -1,0 +1,98 @@
+-- Asks holders of KEY to stop. From then on each renewal is answered with who asks and why, and KEY stays
+-- until the holder gives it back, or its lease is over.
+-- A holder that does not say that it understands this, such as an earlier redlock or another program,
+-- keeps its lease, but as nobody's: under a name that no token has. Its next renewal finds that KEY is
+-- held by someone else, as does its release, and KEY is free when the lease is over.
+-- ARGV: digests of the tokens that are asked, with a blank after each; who asks and why
+-- returns {1 one of them holds KEY, 0 KEY is free, -1 only others hold it; Redis type, permits (-1: none),
+--         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {}}
+local digests, why = ARGV[3], ARGV[4]
+local most = 10000 -- that are looked at
+local later = refuse_later()
+if later then
+  return later
+end
+local kind, items, total = drop_expired(), {}, 0
+local permits, fence = permits_of_key(), try('hget', record, 'fence')
+
+-- Each who holds KEY, and how often; nil: nobody can tell.
+local function everybody()
+  if kind == 'string' then
+    return {call('getrange', key, 0, 256), 1}
+  elseif kind == 'hash' and call('hlen', key) <= most then
+    return call('hgetall', key)
+  elseif kind == 'zset' and permits then
+    return call('zrange', key, 0, most - 1, 'withscores')
+  end
+  return kind == 'none' and {} or nil
+end
+
+-- KEY lasts as long as it did; without an expiry, as long as a lease may that was known of.
+local function freeze(who, count, left)
+  local cold = who .. frozen
+  note_run(who, broken_by(why))
+  local text = describe(who):gsub('^since=%d+', '%0.')
+  if text ~= '' then
+    try('hset', record, 'holder:' .. cold, text)
+  end
+  if kind == 'string' then
+    call('set', key, cold, 'px', math.max(left, 1))
+  elseif kind == 'hash' then
+    call('hset', key, cold, count)
+    call('hdel', key, who)
+  else
+    call('zadd', key, count, cold)
+    call('zrem', key, who)
+  end
+  try('hdel', record, 'holder:' .. who)
+end
+
+-- What is older than a day is of no use to anybody.
+local function sweep()
+  local fields = try('hkeys', record)
+  for _, field in ipairs(fields.err and {} or fields) do
+    local at = field:find('^break:') and call('hget', record, field):match('^at=(%d+)')
+    if at and now - at > 86400000 then
+      call('hdel', record, field)
+    end
+  end
+end
+
+local function ask(who, count, left)
+  if type(try('hget', record, 'break:' .. who)) ~= 'string' then
+    try('hset', record, 'break:' .. who, format('at=%.0f\n', now) .. why)
+  end
+  if not describe(who):find('\nbreak=') and #who < 250 then
+    freeze(who, count, left)
+  end
+end
+
+if kind ~= 'none' and not is_lock(kind) then
+  return refuse('NOBREAK', kind)
+end
+local all, left = everybody(), call('pttl', key)
+if not all then
+  return redis.error_reply('NOASK KEY is held by another program')
+elseif left == -1 then
+  left = math.min(tonumber(try('hget', record, 'ttl')) or 60000, 86400000)
+  call('pexpire', key, left)
+end
+for i = 1, #all, 2 do
+  local who, count = all[i], all[i + 1]
+  if digests:find(redis.sha1hex(name_of(who)) .. ' ', 1, true) then
+    if name_of(who) == who then
+      ask(who, count, left)
+    end
+    total = total + 1
+    if bytes < 45000 then
+      add(items, format('%s %.0f -1 1\n', redis.sha1hex(name_of(who)),
+        kind == 'zset' and math.max(count - now, 0) or left))
+    end
+  end
+end
+if total > 0 then
+  sweep()
+  try('pexpire', record, math.max(call('pttl', record), left + afterlife))
+end
+return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
+  type(fence) == 'string' and tonumber(fence) or 0, total, 0, items, {}}

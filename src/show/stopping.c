@@ -1,0 +1,127 @@
+#include "show/stopping.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/deadline.h"
+#include "show/inspect.h"
+
+#define SOON 2000 /* ms; many holders have stopped by then */
+#define OFTEN 100 /* ms between rounds until then */
+#define SELDOM 500
+#define GRACE 1000 /* ms after the end of a lease, for servers to say so */
+
+void stopping_init(struct stopping *stopping, struct holders *holders,
+		   const char *why)
+{
+	*stopping = (struct stopping){
+		.holders = holders,
+		.why = why,
+		.count = holders->holding.count,
+		.more = holders->holding.total -
+			(int64_t)holders->holding.count,
+	};
+	stopping->asked =
+		xcalloc(stopping->count + 1, sizeof(*stopping->asked));
+	buffer_append(&stopping->digests, "", 0);
+	for (size_t n = 0; n < stopping->count; n++) {
+		stopping->asked[n].seen = holders->holding.seen[n];
+		buffer_print(&stopping->digests, "%s ",
+			     holders->holding.seen[n].digest);
+	}
+}
+
+void stopping_release(struct stopping *stopping)
+{
+	free(stopping->asked);
+	buffer_release(&stopping->digests);
+}
+
+/* What the servers have told of it in this round; NULL: nothing. */
+static const struct seen *find(const struct holders *holders,
+			       const char *digest)
+{
+	for (size_t n = 0; n < holders->holding.count; n++)
+		if (strcmp(holders->holding.seen[n].digest, digest) == 0)
+			return &holders->holding.seen[n];
+	return NULL;
+}
+
+/* Whether so many servers have it no more that it is no lock. What is on too few
+ * servers from the beginning is none, and is waited for. */
+static bool is_gone(const struct holders *holders, const struct asked *asked,
+		    size_t has)
+{
+	size_t need = quorum_size(holders->ballot.quorum);
+	size_t answered = ballot_count(&holders->ballot, VOTE_YES);
+
+	return answered >= need &&
+	       (has == 0 || (asked->whole && answered - has >= need));
+}
+
+static void follow(const struct stopping *stopping, struct asked *asked)
+{
+	const struct holders *holders = stopping->holders;
+	const struct seen *now = find(holders, asked->seen.digest);
+	size_t has = now != NULL ? seen_count(now) : 0;
+
+	if (has >= quorum_size(holders->ballot.quorum))
+		asked->whole = true;
+	if (is_gone(holders, asked, has)) {
+		asked->after = clock_ms() - stopping->began;
+		asked->fate = deadline_passed(asked->ends) ? FATE_ENDED
+							   : FATE_RELEASED;
+	} else if (now != NULL) {
+		asked->ends =
+			deadline_in(now->who.left > 0 ? now->who.left : 0);
+	}
+}
+
+/* After a round that a quorum has answered. */
+static enum stopping_result follow_all(struct stopping *stopping, bool first)
+{
+	bool going = false;
+
+	for (size_t n = 0; n < stopping->count; n++) {
+		struct asked *asked = &stopping->asked[n];
+
+		if (asked->fate == FATE_HOLDS)
+			follow(stopping, asked);
+		going |= asked->fate == FATE_HOLDS;
+		if (first)
+			stopping->end =
+				deadline_later(stopping->end, asked->ends);
+	}
+	return going ? STOPPING_WAITS : STOPPING_DONE;
+}
+
+static bool is_over(const struct stopping *stopping)
+{
+	return clock_ms() > stopping->end.at + GRACE;
+}
+
+enum stopping_result stopping_round(struct stopping *stopping,
+				    struct error *error)
+{
+	struct holders *holders = stopping->holders;
+	bool first = stopping->began == 0;
+	enum stopping_result result;
+
+	if (first)
+		stopping->began = clock_ms();
+	if (inspect_ask(holders, stopping->digests.data, stopping->why, error) <
+	    0)
+		return first || is_over(stopping) ? STOPPING_FAILED
+						  : STOPPING_WAITS;
+	if (first && holders_servers(holders, STANDING_HELD) == 0)
+		return STOPPING_NOBODY;
+	result = follow_all(stopping, first);
+	return result == STOPPING_WAITS && is_over(stopping) ? STOPPING_OVER
+							     : result;
+}
+
+int64_t stopping_pause(const struct stopping *stopping)
+{
+	return clock_ms() - stopping->began < SOON ? OFTEN : SELDOM;
+}

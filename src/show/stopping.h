@@ -1,0 +1,65 @@
+/*
+ * Asks the holders of a lock to stop, and sees what becomes of them. Why no two hold the
+ * lock meanwhile: lock.h.
+ *
+ *	inspect_lock(&holders, &error);			who holds it
+ *	stopping_init(&stopping, &holders, why);
+ *	while (stopping_round(&stopping, &error) == STOPPING_WAITS)
+ *		... a pause, stopping_pause(&stopping) at most ...
+ *	... stopping.asked ...
+ *	stopping_release(&stopping);
+ *
+ * Each round asks all of them again: a server that was restarted empty, or was out of
+ * reach at first, gets the wish as soon as it has the lock. Nobody else is asked. If
+ * the rounds end early, the wish stands.
+ */
+#ifndef SHOW_STOPPING_H
+#define SHOW_STOPPING_H
+
+#include "show/holders.h"
+
+enum fate {
+	FATE_HOLDS,
+	FATE_RELEASED, /* it was gone before its lease was over */
+	FATE_ENDED,    /* its lease was over, without an answer */
+};
+
+struct asked {
+	struct seen seen; /* as it was before */
+	enum fate fate;
+	int64_t after;        /* ms from the first round until it was gone */
+	struct deadline ends; /* its lease, as it was told last */
+	bool whole;           /* it was seen on a quorum */
+};
+
+struct stopping {
+	struct holders *holders; /* of those that are asked, after a round */
+	const char *why;
+	struct asked *asked; /* owned */
+	size_t count;
+	int64_t more; /* holders that nobody has asked: they are too many */
+	struct buffer digests; /* owned */
+	int64_t began;         /* the first round; 0: there was none */
+	struct deadline end;   /* all leases are over by then */
+};
+
+enum stopping_result {
+	STOPPING_WAITS,
+	STOPPING_DONE,   /* none of them holds the lock */
+	STOPPING_NOBODY, /* the first round: none of them held it */
+	STOPPING_OVER,   /* one holds it, although all leases should be over */
+	STOPPING_FAILED, /* *error: nobody was asked, or nobody knows how it went */
+};
+
+/* holders must outlive it; so must why (record_describe_breaker). */
+void stopping_init(struct stopping *stopping, struct holders *holders,
+		   const char *why);
+void stopping_release(struct stopping *stopping);
+
+enum stopping_result stopping_round(struct stopping *stopping,
+				    struct error *error);
+
+/* ms */
+int64_t stopping_pause(const struct stopping *stopping);
+
+#endif

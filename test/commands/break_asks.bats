@@ -1,0 +1,439 @@
+#!/usr/bin/env bats
+# break: the holders are asked to stop, and nobody else has the lock before they have. break.bats has --now.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
+
+load ../lib/helper
+load ../lib/cli
+load ../lib/inspect
+
+setup() {
+	KEY=key-$BATS_SUITE_TEST_NUMBER
+	TMP=$BATS_TEST_TMPDIR
+	export LOGNAME=ops
+}
+
+BY="ops@[^ ]*"
+ASKED="asked [^ ]* pid [0-9]+ '[^']*' to stop"
+RELEASED="$ASKED; released after $TIME"
+# after a second it is told what is waited for
+WAITING="(redlock: [^ ]*: $ASKED; waiting until KEY is released, or the lease is over in $TIME)?"
+
+# runs NAME OPTION...: a run whose command leaves stamps until $TMP/NAME.end exists.
+runs() {
+	local name=$1
+	shift
+	mkdir -p "$TMP/stamps"
+	spawn "$name" "$REDLOCK" run --quarantine 0 --label "$name" "$@" "$KEY" \
+		"$STAMP" -d 60000 -u "$TMP/$name.end" "$TMP/stamps"
+}
+
+# holds NAME OPTION...: the same, and it has KEY.
+holds() {
+	local count
+	count=$(beats "$TMP/stamps" 2>/dev/null | wc -l)
+	runs "$@"
+	wait_until "stamped \$TMP/stamps $((count + 1))"
+}
+
+# lost WHY: what a run says whose lock was broken.
+lost() {
+	expect 76 '' "redlock: $KEY[^ ]*: lock lost: broken by $BY$1: COMMAND is stopped"
+}
+
+# asked: the servers say that somebody has asked a holder to stop.
+asked() {
+	[[ $("$REDLOCK" status --format json "$KEY" | jq '[.holders[] | select(.break)] | length') == "${1-1}" ]]
+}
+
+@test "the holder is asked, stops its command and releases, and then the next in line has the lock" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		TMP=$BATS_TEST_TMPDIR/$servers
+		mkdir "$TMP"
+		holds first -t 6s
+		runs next -t 60s
+		wait_until 'queued 1 0'
+		redlock break -y --reason 'deploy is stuck' "$KEY"
+		expect 0 "$KEY: $RELEASED" "$WAITING"
+		finish first
+		lost ": 'deploy is stuck'"
+		wait_until 'stamped $TMP/stamps 2'
+		# it was not asked, and is asked by nobody later
+		redlock status --format json "$KEY"
+		[[ $(of '[.holders[].command]') == '["next"]' && $(of '.holders[0].break') == null ]]
+		touch "$TMP/next.end"
+		done_well next
+		assert_exclusive "$TMP/stamps" 2
+	done
+}
+
+@test "status shows who has asked, when and why, while the holder still has the lock" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		token=$("$REDLOCK" acquire --quarantine 0 -t 60s --label job "$KEY")
+		spawn break "$REDLOCK" break -y --reason $'it\'s \e[31mstuck\n' "$KEY"
+		wait_until asked
+		redlock status "$KEY"
+		[[ $output =~ "'job', asked "[0-9.]*m?s" ago to stop, by ops@"[^\ ]*": 'it's "'\'+"e[31mstuck"'\'+"n'"$'\n' ]]
+		redlock status --format json "$KEY"
+		is_json
+		[[ $(of '.holders[0].break | [.by, .reason]') == '["ops@'*'","it'"'"'s '*'e[31mstuck'*'n"]' ]]
+		(($(of '.holders[0].break.asked_ms') >= 0))
+		redlock release "$KEY" "$token"
+		expect 0
+		finish break
+		expect 0 "$KEY: $RELEASED" "$WAITING"
+	done
+}
+
+@test "a reason is cut after 200 bytes, and is no more than text to the holder" {
+	only 0
+	holds first -t 3s
+	redlock break -y --reason "a'\$(touch $TMP/gone)%n%s"$'\nby=root@nowhere\n'"$(printf '%0300d' 0)" "$KEY"
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish first
+	[[ $status == 76 && $stderr == *"broken by ops@"*"'a'\$(touch "*"%n%s"* && ${#stderr} -lt 600 ]]
+	[[ ! -e $TMP/gone && $stderr != *"broken by root"* ]]
+	redlock break --reason '' -y "$KEY"
+	expect 64 '' "redlock: break: --reason '' is not valid: it is empty"
+}
+
+@test "acquire without a keeper: extend says who has broken it, and release is waited for" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+		spawn break "$REDLOCK" break -y --reason why "$KEY"
+		wait_until asked
+		redlock extend "$KEY" "$token"
+		expect 1 '' "redlock: $KEY: not extended: broken by $BY: 'why'"
+		redlock status -q "$KEY" "$token"
+		expect 0
+		redlock run -n "$KEY" true
+		[[ $status == 75 ]]
+		redlock release "$KEY" "$token"
+		expect 0
+		finish break
+		expect 0 "$KEY: $RELEASED" "$WAITING"
+	done
+}
+
+@test "a holder that is gone is waited for until its lease is over, and that is said" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		token=$("$REDLOCK" acquire --quarantine 0 -t 3s "$KEY")
+		redlock break -y "$KEY"
+		expect 0 "$KEY: $ASKED; its lease ended after $TIME, without an answer" "$WAITING"
+		wait_until 'redlock run --quarantine 0 -n "$KEY" true; [[ $status == 0 ]]'
+	done
+}
+
+@test "the process of a keeper is stopped, and its lock is released after that" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		spawn script sleep 60
+		redlock acquire --quarantine 0 --pid "$(pid script)" -t 6s "$KEY"
+		[[ $status == 0 ]]
+		redlock break -y --reason why "$KEY"
+		expect 0 "$KEY: $RELEASED" "$WAITING"
+		finish script
+		[[ $status == 143 && $stderr == "redlock: $KEY: lock lost: broken by ops@"*": 'why': pid "*" is stopped" ]]
+	done
+}
+
+@test "--on-lost warn: the command runs on without the lock, and break says so" {
+	only 0
+	spawn first "$REDLOCK" run -t 3s --on-lost warn "$KEY" sh -c 'while [ ! -e $0.end ]; do sleep 0.1; done; exit 3' "$TMP/first"
+	wait_until '[[ $(rcli 0 EXISTS $KEY) == 1 ]]'
+	redlock break -y "$KEY"
+	expect 0 "$KEY: $ASKED; its lease ended after $TIME, and its command runs on \(--on-lost warn\)" "$WAITING"
+	is_running first
+	touch "$TMP/first.end"
+	finish first
+	[[ $status == 3 && $stderr == "redlock: $KEY: lock lost: broken by ops@"*": COMMAND runs on without it" ]]
+}
+
+@test "--on-lost SIGNAL: the process of a keeper is sent that, and has its lock until it has ended" {
+	only 0
+	spawn script bash -c 'trap "sleep 1; touch $0; exit 7" USR1; while :; do sleep 0.1; done' "$TMP/done"
+	redlock acquire --pid "$(pid script)" -t 9s --on-lost USR1 "$KEY"
+	[[ $status == 0 ]]
+	redlock break -y "$KEY"
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	[[ -e $TMP/done ]]
+	finish script
+	[[ $status == 7 ]]
+}
+
+@test "all who share a lock are asked, those of -P, too, and who comes later is not" {
+	local kind
+	for kind in -s '-P 2'; do
+		TMP=$BATS_TEST_TMPDIR/$kind KEY=key-$BATS_SUITE_TEST_NUMBER${kind// /}
+		mkdir "$TMP"
+		only 0
+		# shellcheck disable=SC2086 # words
+		{
+			takes one $kind -t 6s
+			takes two $kind -t 6s
+			wait_until 'entered one two'
+			spawn break "$REDLOCK" break -y "$KEY"
+			wait_until 'asked 2 || ! is_running break'
+			takes three $kind -t 60s
+		}
+		finish break
+		expect 0 "$KEY: $RELEASED"$'\n'"$KEY: $RELEASED" "(redlock: .* and 1 more to stop; waiting .*)?"
+		finish one
+		lost ''
+		finish two
+		lost ''
+		wait_until 'entered three'
+		redlock status --format json "$KEY"
+		[[ $(of '[.holders[].break]') == '[null]' ]]
+		ends three
+		done_well three
+	done
+}
+
+@test "a reentrant lock: the run inside is stopped with the one that it is in" {
+	only 0
+	spawn outer "$REDLOCK" run -r -t 3s "$KEY" "$REDLOCK" run -r -t 3s "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 HVALS $KEY) == 2 ]]'
+	redlock break -y "$KEY"
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish outer
+	[[ $status == 76 && $stderr == *"lock lost: broken by ops@"* ]]
+	key_free 0
+}
+
+@test "--also: if one key is broken, the command is stopped, and all are released" {
+	only 0
+	spawn run "$REDLOCK" run -t 3s --also "$KEY-2" "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 EXISTS $KEY $KEY-2) == 2 ]]'
+	redlock break -y "$KEY-2"
+	expect 0 "$KEY-2: $RELEASED" "$WAITING"
+	finish run
+	lost ''
+	[[ $stderr == "redlock: $KEY-2: "* && $(rcli 0 EXISTS "$KEY" "$KEY-2") == 0 ]]
+}
+
+@test "an earlier redlock, which knows nothing of this, cannot renew its lease any more" {
+	local token=0123456789abcdef i
+	only 0 1 2
+	for i in 0 1 2; do
+		hold_exclusive "$i" "$token" web3 812 old.sh
+		rcli "$i" PEXPIRE "$KEY" 4000
+	done
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until "[[ \$(rcli 0 GET $KEY) != $token ]]"
+	# its renewal, its release, and those who want KEY: nobody has it
+	KEY=$KEY AT=0 earlier_extends "$token"
+	[[ $said == 0 ]]
+	redlock run -n "$KEY" true
+	[[ $status == 75 && $stderr == *"held by web3 pid 812 'old.sh'"* ]]
+	redlock status "$KEY"
+	[[ $output == *"web3 pid 812"*"asked "* ]]
+	finish break
+	expect 0 "$KEY: web3 pid 812 'old.sh' cannot be asked to stop, as its redlock is older; its lease could not be renewed, and ended after $TIME" \
+		"$WAITING"
+	key_free 0 1 2
+}
+
+# earlier_extends TOKEN: as redlock 0.1 does it; $said is the answer.
+earlier_extends() {
+	said=$(rcli 0 EVAL "$(<"$ROOT/test/lib/redlock-0.1/extend.lua")" 5 \
+		"$KEY" "$(record)" "$(record):queue" "$(record):wishes" "$(record):waits" 0 "$1" 30000 -)
+}
+
+@test "another program cannot be asked, either: its lease ends by itself, and nobody has the lock before" {
+	only 0
+	rcli 0 SET "$KEY" their-secret NX PX 3000
+	redlock break -y "$KEY"
+	expect 0 "$KEY: another program cannot be asked to stop; its lease could not be renewed, and ended after $TIME" \
+		"(redlock: $KEY: asked another program to stop; waiting .*)?"
+	rcli 0 HSET "$KEY" 285475da-9152-4c83-822a-67ee2f116a79:52 2
+	rcli 0 PEXPIRE "$KEY" 3000
+	redlock break -y "$KEY"
+	expect 0 "$KEY: another program cannot .*" "(redlock: .*)?"
+	key_free 0
+}
+
+@test "what is no lock is 65, and what nobody can understand, too" {
+	only 0
+	rcli 0 RPUSH "$KEY-list" element
+	rcli 0 SET "$KEY-string" text
+	rcli 0 ZADD "$KEY-zset" 1 member
+	rcli 0 PEXPIRE "$KEY-zset" 36000000
+	for key in list string; do
+		redlock break -y "$KEY-$key"
+		expect 65 '' "redlock: $KEY-$key: $(server_url 0): KEY is a [a-z ]*, which is not a lock: it stays as it is; --foreign deletes it"
+		redlock break -y --foreign "$KEY-$key"
+		expect 0 "$KEY-$key: evicted another program"
+	done
+	redlock break -y "$KEY-zset"
+	expect 65 '' "redlock: $KEY-zset: $(server_url 0): KEY is held by another program: it cannot be asked to stop; --now takes KEY away from it"
+	redlock break -y --now "$KEY-zset"
+	expect 0 "$KEY-zset: evicted another program"
+}
+
+@test "a KEY that nobody holds is 1" {
+	redlock break -y "$KEY"
+	expect 1 '' "redlock: $KEY: not held"
+}
+
+@test "too few servers cannot stop a command: a quorum keeps its lock" {
+	only 0 1 2
+	holds first -t 3s
+	# a server that says so alone: it may lie
+	spawn break "$REDLOCK" break -y -S "$(server_url 0)" "$KEY"
+	wait_until '[[ $(rcli 0 HKEYS "$(record)") == *break:* ]]'
+	renewals 3 1
+	is_running first
+	touch "$TMP/first.end"
+	done_well first
+	finish break
+	[[ $status == 0 ]]
+}
+
+@test "without a quorum nobody is asked: 69" {
+	servers_start 3
+	token=$("$REDLOCK" acquire --quarantine 0 "$KEY")
+	server_kill 1 2
+	redlock break -y "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: .*"
+	[[ $(rcli 0 HKEYS "$(record)") != *break:* ]]
+}
+
+@test "a minority of servers that is down changes nothing" {
+	servers_start 3
+	holds first -t 6s
+	server_kill 2
+	redlock break -y "$KEY"
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish first
+	lost ''
+}
+
+@test "servers that have lost the wish are told it again" {
+	local i
+	only 0 1 2
+	holds first -t 9s
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until 'asked || ! is_running break'
+	for i in 0 1; do rcli "$i" HDEL "$(record)" "break:$(rcli "$i" GET "$KEY")"; done
+	finish break
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish first
+	lost ''
+}
+
+@test "a server that was restarted empty meanwhile does not give the lock back to its holder" {
+	servers_start 3
+	holds first -t 9s
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until 'asked || ! is_running break'
+	server_restart 0
+	finish break
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish first
+	[[ $status == 76 && $stderr == "redlock: $KEY: lock lost: broken by ops@"*": COMMAND is stopped" ]]
+	key_free 0 1 2
+}
+
+@test "two may break it at once: the holder is told the first reason, and both that it is released" {
+	only 0
+	holds first -t 9s
+	spawn one "$REDLOCK" break -y --reason one "$KEY"
+	wait_until 'asked || ! is_running one'
+	redlock break -y --reason two "$KEY"
+	[[ $status == 0 && $output == *released* || $status == 1 ]]
+	finish one
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish first
+	lost ": 'one'"
+}
+
+@test "^C ends the wait, and the wish stands" {
+	only 0
+	token=$("$REDLOCK" acquire -t 60s "$KEY")
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until asked
+	kill -INT "$(pid break)"
+	finish break
+	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer; the wish stands: "*" will be told at the next renewal" ]]
+	redlock extend "$KEY" "$token"
+	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
+}
+
+@test "who renews all the same is told of: 75, and --now" {
+	only 0
+	hold_exclusive 0 token web3 812 backup.sh
+	rcli 0 HSET "$(record)" holder:token "$(described web3 812 backup.sh)"$'\nbreak=stops\n'
+	rcli 0 PEXPIRE "$KEY" 2000
+	spawn renewer bash -c 'while :; do redis-cli -s "$0" PEXPIRE "$1" 2000; sleep 0.2; done' "$SERVERS/0/redis.sock" "$KEY"
+	redlock break -y "$KEY"
+	expect 75 '' "(redlock: .*waiting.*
+)?redlock: $KEY: asked web3 pid 812 'backup.sh' to stop, but the lease is still renewed after $TIME: --now takes KEY away"
+}
+
+@test "on a terminal it is asked first, and a no asks nobody" {
+	only 0
+	token=$("$REDLOCK" acquire --label job "$KEY")
+	in_terminal session "$REDLOCK break $KEY; echo end: \$?"
+	wait_until 'grep -qF "[y/N]" $TMP/session.out'
+	type_keys session 'n\n'
+	wait_until 'grep -q "end: 1" $TMP/session.out'
+	asked 0
+	in_terminal second "$REDLOCK break $KEY; echo end: \$?"
+	wait_until 'grep -qF "[y/N]" $TMP/second.out'
+	type_keys second 'y\n'
+	wait_until asked
+	"$REDLOCK" release "$KEY" "$token"
+	wait_until 'grep -q "end: 0" $TMP/second.out'
+	grep -q "to stop; released after" "$TMP/second.out"
+}
+
+@test "-q waits without a word" {
+	only 0
+	holds first -t 3s
+	redlock break -qy "$KEY"
+	expect 0
+	finish first
+	lost ''
+}
+
+# ended: how the runs of KEY ended, the newest first.
+ended() {
+	"$REDLOCK" history --format json "$KEY" | jq -r '[.runs[] | .end + " " + (.by // "")] | join(" / ")'
+}
+
+@test "the history says who has broken a lock, and why" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		holds "first$servers" -t 3s
+		redlock break -y --reason "it's stuck" "$KEY"
+		[[ $status == 0 ]]
+		finish "first$servers"
+		token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+		redlock break -y --now --reason 'in a hurry' "$KEY"
+		[[ $status == 0 ]]
+		wait_until '[[ $(ended) == "broken ops@"*" / broken ops@"* ]]'
+		[[ $(ended) == *": 'in a hurry' / broken "*": 'it's stuck'" ]]
+	done
+}
+
+@test "the history says the same of a holder that could not be asked" {
+	only 0
+	hold_exclusive 0 token web3 812 old.sh
+	spawn break "$REDLOCK" break -y --reason stuck "$KEY"
+	wait_until '[[ $(rcli 0 GET "$KEY") == "token broken" ]]'
+	rcli 0 PEXPIRE "$KEY" 1
+	finish break
+	redlock run "$KEY" true
+	expect 0
+	[[ $(ended) == 'exit  / broken ops@'*": 'stuck'" ]]
+}
