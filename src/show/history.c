@@ -49,8 +49,9 @@ void history_hear(void *context, size_t i, const struct reply *reply)
 	history->ballot.vote[i] = VOTE_YES;
 	if (count > TOLD_MOST)
 		count = TOLD_MOST;
-	history->told = xrealloc(history->told, (history->told_count + count) *
-							sizeof(struct told));
+	/* one more: nothing to allocate would be taken for no memory */
+	history->told = xrealloc(history->told, (history->told_count + count +
+						 1) * sizeof(struct told));
 	for (size_t n = 0; n < count; n++) {
 		struct value item = reply_item(reply, 2, n);
 		struct told *told = &history->told[history->told_count];
