@@ -169,10 +169,15 @@ static void tell_wait(const struct stopping *stopping)
 	char text[DURATION_TEXT];
 
 	print_asked(&who, stopping);
-	log_notice("%s: asked %s to stop; waiting until KEY is released, or "
-		   "the lease is over in %s",
-		   stopping->holders->names.key.data, who.data,
-		   duration_format(text, deadline_left(stopping->end)));
+	duration_format(text, deadline_left(stopping->end));
+	if (stopping->asked[0].seen.who.holder.on_break == BREAK_UNKNOWN)
+		log_notice("%s: %s cannot be asked to stop; waiting until the "
+			   "lease is over in %s",
+			   stopping->holders->names.key.data, who.data, text);
+	else
+		log_notice("%s: asked %s to stop; waiting until KEY is "
+			   "released, or the lease is over in %s",
+			   stopping->holders->names.key.data, who.data, text);
 	buffer_release(&who);
 }
 

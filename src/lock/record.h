@@ -107,7 +107,7 @@ struct busy {
 	bool has_reply;       /* the rest is filled */
 	bool has_description; /* holder is filled; else a foreign program */
 	struct holder holder;
-	int64_t held;  /* ms, -1 if unknown */
+	int64_t held; /* ms, -1 if unknown */
 	int64_t usual; /* ms that KEY is held usually, if that is to be told; 0 */
 	int64_t left;  /* ms of its lease, -1 for no expiry, -2 for no holder */
 	int64_t at;    /* clock_ms() when this was so */

@@ -12,7 +12,7 @@ local later = refuse_later()
 if later then
   return later
 end
-local kind, items, total = drop_expired(), {}, 0
+local kind, kind_of_record, items, total = drop_expired(), call('type', record).ok, {}, 0
 local permits, fence = permits_of_key(), try('hget', record, 'fence')
 
 -- Each who holds KEY, and how often; nil: nobody can tell.
@@ -60,7 +60,8 @@ end
 
 local function ask(who, count, left)
   if type(try('hget', record, 'break:' .. who)) ~= 'string' then
-    try('hset', record, 'break:' .. who, format('at=%.0f\n', now) .. why)
+    local put = (kind_of_record == 'hash' or kind_of_record == 'none') and call or try -- a record that is something else saves nobody
+    put('hset', record, 'break:' .. who, format('at=%.0f\n', now) .. why)
   end
   if not describe(who):find('\nbreak=') and #who < 250 then
     freeze(who, count, left)
