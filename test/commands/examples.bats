@@ -191,7 +191,7 @@ is_free() {
 	rm said
 	program bin/archive <<-'end'
 		said "$1"
-		[ "$1" != 2.old ] || redlock break -yq cleanup
+		[ "$1" != 2.old ] || redlock break --now -yq cleanup
 	end
 	run --separate-stderr sh job.sh
 	[[ $status == 1 && $(xargs <said) == '1.old 2.old' && $stderr == *'cleanup'* ]]
@@ -239,7 +239,7 @@ is_free() {
 	touch 1.old 2.old 3.old
 	program bin/archive <<-'end'
 		said "$1"
-		[ "$1" != 2.old ] || redlock break -yq cleanup
+		[ "$1" != 2.old ] || redlock break --now -yq cleanup
 	end
 	run --separate-stderr sh job.sh
 	[[ $status == 1 && $(xargs <said) == '1.old 2.old' ]]

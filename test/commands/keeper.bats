@@ -122,7 +122,7 @@ setup() {
 		trap 'echo bye >&2; exit 3' TERM
 		echo begun >&2
 		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
-		"$REDLOCK" break -yq "$KEY"
+		"$REDLOCK" break --now -yq "$KEY"
 		while :; do sleep 0.1; done
 	end
 	export REDLOCK KEY

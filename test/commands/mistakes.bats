@@ -296,7 +296,7 @@ told() {
 		71|the token cannot be written, so the lock is given back: No space left|redlock acquire -n "$KEY" >/dev/full
 		71|standard output: Bad file descriptor|redlock status "$KEY" >&-
 		71|standard output: No space left|redlock status "$KEY" >/dev/full
-		71|standard output: No space left|redlock acquire -n "$KEY" >/dev/null; redlock break -y "$KEY" >/dev/full
+		71|standard output: No space left|redlock acquire -n "$KEY" >/dev/null; redlock break --now -y "$KEY" >/dev/full
 		0|--status-fd: No space left|redlock run --status-fd 3 k true 3>/dev/full
 		64|--status-fd '7' is not the number of a descriptor that is open|redlock run --status-fd 7 k true
 	ROWS

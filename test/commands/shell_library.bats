@@ -139,7 +139,7 @@ is_free() {
 		held() {
 			redlock_check "$KEY" && redlock status -q "$KEY.b" && redlock status -q "$KEY c" || return 2
 			case $REDLOCK_FENCES in *"$KEY.b="*) ;; *) return 3 ;; esac
-			redlock break -yq "$KEY.b"
+			redlock break --now -yq "$KEY.b"
 			redlock_check "$KEY" 2>/dev/null
 			[ "$?" = 1 ] || return 4
 		}
@@ -248,7 +248,7 @@ is_free() {
 		. redlock.sh
 		redlock_guard "$KEY" --on-lost warn 2>/dev/null
 		redlock_check "$KEY" || exit 2
-		redlock break -yq "$KEY"
+		redlock break --now -yq "$KEY"
 		redlock_check "$KEY" && exit 3
 		:
 	end

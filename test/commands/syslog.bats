@@ -162,7 +162,7 @@ has() {
 	run ! grep -E "$KEY: released after .*: the process has ended" "$TMP/log"
 	KEY=${KEY%:2}
 	has 'released after [^ ]*, fence [0-9]*: exit 0'
-	has 'released after [^ ]*, fence [0-9]*: the process has ended'
+	has 'released after [^ ]*, fence [0-9]*: another lock is lost'
 	run ! grep -F "$KEY:3: " "$TMP/log"
 }
 
