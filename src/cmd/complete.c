@@ -87,7 +87,7 @@ static bool may_ask(const struct settings *settings)
 static void list_keys(const struct completion *completion,
 		      struct settings *settings, const char *word)
 {
-	const struct lister lister = {NULL, on_found, NULL};
+	const struct lister lister = {.found = on_found};
 	struct buffer pattern = {0};
 	struct quorum quorum;
 	struct error error;

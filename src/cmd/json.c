@@ -316,6 +316,9 @@ void json_listed(struct buffer *text, const struct listed *listed)
 		 listed->kind == KIND_NONE ? 0 : listed->holders);
 	put_who(&json, who);
 	put_times(&json, who);
+	put_from(&json, "waiting", 0, listed->waiting);
+	put_from(&json, "oldest_wait_ms", 0,
+		 listed->waiting > 0 ? listed->oldest_wait : -1);
 	end(&json);
 }
 

@@ -10,6 +10,7 @@
 #include "settings/command.h"
 #include "base/output.h"
 #include "base/alloc.h"
+#include "base/duration.h"
 #include "show/scan.h"
 
 #define PROGRESS_EVERY 100 /* ms */
@@ -57,6 +58,17 @@ static void print_who(struct buffer *line, const struct listed *listed)
 			     listed->holders - 1);
 }
 
+static void print_waiting(struct buffer *line, const struct listed *listed)
+{
+	char oldest[DURATION_TEXT];
+
+	if (listed->waiting <= 0)
+		return;
+	buffer_print(line, ", %" PRId64 " waiting%s for %s", listed->waiting,
+		     listed->waiting > 1 ? ", the first" : "",
+		     duration_format(oldest, listed->oldest_wait));
+}
+
 static void print_line(struct buffer *text, const struct listed *listed)
 {
 	struct buffer line = {0};
@@ -64,6 +76,7 @@ static void print_line(struct buffer *text, const struct listed *listed)
 	buffer_append(&line, listed->key.data, listed->key.length);
 	buffer_print(&line, ": ");
 	print_who(&line, listed);
+	print_waiting(&line, listed);
 	cmd_add_line(text, &line, STDOUT_FILENO, "\n");
 	buffer_release(&line);
 }
@@ -163,7 +176,7 @@ static int print_found(struct printer *printer)
 int cmd_list(struct settings *settings)
 {
 	struct printer printer = {.settings = settings};
-	struct lister lister = {&printer, on_found, NULL};
+	struct lister lister = {.context = &printer, .found = on_found};
 	struct quorum quorum;
 	struct error error;
 	int status = cmd_open_quorum(&quorum, settings);

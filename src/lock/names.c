@@ -72,13 +72,18 @@ static struct argument below(struct argument record, const char *suffix)
 	return (struct argument){name.data, name.length};
 }
 
-void names_init(struct names *names, const char *key)
+void names_init_bytes(struct names *names, struct argument key)
 {
-	*names = (struct names){.key = {key, strlen(key)}};
-	names->record = names_record(names->key);
+	*names = (struct names){.key = key};
+	names->record = names_record(key);
 	names->queue = below(names->record, ":queue");
 	names->wishes = below(names->record, ":wishes");
 	names->waits = below(names->record, ":waits");
+}
+
+void names_init(struct names *names, const char *key)
+{
+	names_init_bytes(names, (struct argument){key, strlen(key)});
 }
 
 void names_release(struct names *names)

@@ -20,8 +20,9 @@ struct names {
 	struct argument record, queue, wishes, waits; /* owned */
 };
 
-/* key must outlive the names. */
+/* key must outlive the names. It may be any bytes in a struct argument. */
 void names_init(struct names *names, const char *key);
+void names_init_bytes(struct names *names, struct argument key);
 void names_release(struct names *names);
 
 /* The name of KEY's record. The caller frees the data, here and below. */

@@ -316,13 +316,26 @@ void script_rights(struct quorum *quorum, size_t i, const struct names *names,
 	    6);
 }
 
-void script_batch(struct quorum *quorum, size_t i, const struct argument *pairs,
+/* What else is an argument: EVAL, the parts of the script, and a few words. */
+#define BATCH_NAMES 4
+_Static_assert(BATCH_NAMES *BATCH_MOST + PARTS_MAX + 8 <= ARGUMENTS_MAX,
+	       "the names of a batch fit into a command");
+
+void script_batch(struct quorum *quorum, size_t i, const struct names *names,
 		  size_t count)
 {
 	struct question question = about_all(quorum, i);
+	struct argument many[BATCH_NAMES * BATCH_MOST];
+	size_t known = 0;
 
-	question.many = pairs;
-	question.key_count = 2 * count;
+	for (size_t n = 0; n < count; n++) {
+		many[known++] = names[n].key;
+		many[known++] = names[n].record;
+		many[known++] = names[n].queue;
+		many[known++] = names[n].waits;
+	}
+	question.many = many;
+	question.key_count = known;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, holders_lua, data_lua, batch_lua),
 	    NULL, 0);

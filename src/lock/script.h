@@ -80,10 +80,10 @@ void script_shard(struct quorum *quorum, size_t server);
 void script_rights(struct quorum *quorum, size_t server,
 		   const struct names *names, const char *dead, bool takes);
 
-#define BATCH_MOST 100
+#define BATCH_MOST 50
 
-/* Who holds each of up to BATCH_MOST: pairs are KEY and its record. */
+/* Who holds each of up to BATCH_MOST, and how many wait for it. */
 void script_batch(struct quorum *quorum, size_t server,
-		  const struct argument *pairs, size_t count);
+		  const struct names *names, size_t count);
 
 #endif

@@ -1,5 +1,6 @@
 #include "show/batch.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +15,16 @@ void batch_init(struct batch *batch, struct quorum *quorum)
 
 void batch_clear(struct batch *batch)
 {
-	for (size_t k = 0; k < 2 * batch->count; k++)
-		free((char *)batch->pairs[k].data);
+	for (size_t n = 0; n < batch->count; n++) {
+		free((char *)batch->names[n].key.data);
+		names_release(&batch->names[n]);
+	}
 	batch->count = 0;
 }
 
-void batch_add(struct batch *batch, struct argument key, struct argument record)
+void batch_add(struct batch *batch, struct argument key)
 {
-	batch->pairs[2 * batch->count] = key;
-	batch->pairs[2 * batch->count + 1] = record;
-	batch->count++;
+	names_init_bytes(&batch->names[batch->count++], key);
 }
 
 /* "later protocol": what a newer redlock does with it is not known. */
@@ -31,19 +32,20 @@ static int read_later(struct listed *listed, const char *text)
 {
 	listed->kind = KIND_NONE;
 	listed->holders = 1;
+	listed->waiting = listed->oldest_wait = -1;
 	listed->first.who.held = listed->first.who.left = -1;
 	return number_read(&text, 1, INT64_MAX,
 			   &listed->first.who.holder.protocol);
 }
 
-/* "type permits holders ", and what seen_read_holder reads. */
-static int read_listed(struct listed *listed, const char *text, size_t length)
+/* "type permits holders ", and what seen_read_holder reads; or "" */
+static int read_holding(struct listed *listed, const char *text, size_t length)
 {
 	const char *end = text + length;
 	char type[8];
 	size_t name = strcspn(text, " ");
 
-	*listed = (struct listed){0};
+	listed->kind = KIND_NONE;
 	if (length == 0)
 		return 0;
 	if (name >= sizeof(type) || text[name] != ' ')
@@ -60,6 +62,35 @@ static int read_listed(struct listed *listed, const char *text, size_t length)
 		return -1;
 	listed->kind = holders_kind(type, listed->permits);
 	return seen_read_holder(&listed->first, text, (size_t)(end - text));
+}
+
+/* A number of at least `least`, and the byte that ends it. */
+static int read_number(const char **at, char end, int64_t least,
+		       int64_t *number)
+{
+	return number_read(at, least, INT64_MAX, number) < 0 || *(*at)++ != end
+		       ? -1
+		       : 0;
+}
+
+/* "known waiting oldest longest\n", and what read_holding reads. */
+static int read_listed(struct listed *listed, const char *text, size_t length)
+{
+	const char *at = text;
+	int64_t known, longest;
+
+	*listed = (struct listed){0};
+	if (read_number(&at, ' ', 0, &known) < 0 ||
+	    read_number(&at, ' ', 0, &listed->waiting) < 0 ||
+	    read_number(&at, ' ', 0, &listed->oldest_wait) < 0 ||
+	    read_number(&at, '\n', -1, &longest) < 0 ||
+	    read_holding(listed, at, length - (size_t)(at - text)) < 0)
+		return -1;
+	listed->known = known > 0 || listed->holders > 0;
+	listed->longest = longest > listed->first.who.held
+				  ? longest
+				  : listed->first.who.held;
+	return 0;
 }
 
 static bool read_all(struct batch *batch, size_t i, const struct reply *reply)
@@ -104,7 +135,7 @@ void batch_round(struct batch *batch)
 		if (batch->lost[i])
 			batch->ballot.vote[i] = VOTE_FAILED;
 		else
-			script_batch(quorum, i, batch->pairs, batch->count);
+			script_batch(quorum, i, batch->names, batch->count);
 	}
 	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
 		      &handler);
@@ -167,16 +198,63 @@ static int64_t count_holders(const struct batch *batch, size_t n, size_t i)
 	return most;
 }
 
-bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
+/* One of the numbers of the n-th lock, by its place in struct listed: the largest that
+ * a quorum has at least; or else `least`. */
+static int64_t agree(const struct batch *batch, size_t n, size_t field,
+		     int64_t least)
+{
+	const struct quorum *quorum = batch->ballot.quorum;
+	int64_t most = least, said[SERVERS_MAX];
+
+	for (size_t i = 0; i < quorum->count; i++) {
+		said[i] = least;
+		if (batch->answered[i])
+			memcpy(&said[i],
+			       (const char *)&batch->answer[i][n] + field,
+			       sizeof(said[i]));
+	}
+	for (size_t i = 0; i < quorum->count; i++) {
+		size_t count = 0;
+
+		for (size_t k = 0; k < quorum->count && said[i] > most; k++)
+			count += said[k] >= said[i];
+		if (count >= quorum_size(quorum))
+			most = said[i];
+	}
+	return most;
+}
+
+/* The lock as one of the servers has it whose holders a quorum has, too. */
+static bool find_holders(const struct batch *batch, size_t n,
+			 struct listed *listed)
 {
 	for (size_t i = 0; i < batch->ballot.quorum->count; i++) {
 		if (!batch->answered[i] || batch->answer[i][n].holders == 0)
 			continue;
 		*listed = batch->answer[i][n];
 		listed->holders = count_holders(batch, n, i);
-		listed->key = batch->pairs[2 * n];
 		if (listed->holders > 0)
 			return true;
 	}
+	*listed = (struct listed){.kind = KIND_NONE, .longest = -1};
 	return false;
+}
+
+bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
+{
+	bool held = find_holders(batch, n, listed);
+
+	listed->key = batch->names[n].key;
+	for (size_t i = 0; i < batch->ballot.quorum->count; i++)
+		listed->known |=
+			batch->answered[i] && batch->answer[i][n].known;
+	if (listed->waiting < 0)
+		return held;
+	listed->waiting = agree(batch, n, offsetof(struct listed, waiting), 0);
+	listed->oldest_wait =
+		agree(batch, n, offsetof(struct listed, oldest_wait), 0);
+	if (held)
+		listed->longest =
+			agree(batch, n, offsetof(struct listed, longest), -1);
+	return held;
 }

@@ -1,9 +1,10 @@
 /*
- * Looks at many locks at once: who holds each, if a quorum says the same.
+ * Looks at many locks at once: who holds each, if a quorum says the same, and how many
+ * wait for it.
  *
  *	batch_init(&batch, &quorum);
  *	batch_round(&batch);			which servers answer at all
- *	batch_add(&batch, key, record);		up to BATCH_MOST, then
+ *	batch_add(&batch, key);			up to BATCH_MOST, then
  *	batch_round(&batch);			each server is asked once
  *	batch_tell(&batch, n, &listed);		n from 0 to batch.count - 1
  *	batch_clear(&batch);
@@ -23,29 +24,33 @@ struct listed {
 	 * known */
 	enum kind kind;
 	int64_t permits;
-	int64_t holders;   /* as many as a quorum has */
+	int64_t holders;   /* as many as a quorum has; 0: it is not held */
 	struct seen first; /* one of them */
+	int64_t longest; /* ms that one of the holders has held it, -1 unknown */
+	bool known;      /* it has been held before, or is held */
+	int64_t waiting;     /* as many as a quorum has; -1: not known */
+	int64_t oldest_wait; /* ms that the first of them has waited */
 };
 
 struct batch {
-	struct ballot ballot;                  /* VOTE_YES: has answered */
-	struct argument pairs[2 * BATCH_MOST]; /* owned: KEY and its record */
+	struct ballot ballot;           /* VOTE_YES: has answered */
+	struct names names[BATCH_MOST]; /* owned, and so are the KEYs */
 	size_t count;
-	struct listed answer[SERVERS_MAX][BATCH_MOST]; /* holders 0: not held */
+	struct listed answer[SERVERS_MAX][BATCH_MOST];
 	bool answered[SERVERS_MAX];
 	bool lost[SERVERS_MAX];
 };
 
 void batch_init(struct batch *batch, struct quorum *quorum);
 
-/* Takes over both names. */
-void batch_add(struct batch *batch, struct argument key,
-	       struct argument record);
+/* Takes over the KEY. */
+void batch_add(struct batch *batch, struct argument key);
 
 /* One round. */
 void batch_round(struct batch *batch);
 
-/* Whether a quorum has the n-th that was added; *listed is filled then. */
+/* Fills *listed with what a quorum says of the n-th that was added. Returns whether it
+ * is held. */
 bool batch_tell(const struct batch *batch, size_t n, struct listed *listed);
 
 /* Forgets what was added; also at the end. */

@@ -235,11 +235,7 @@ static void ask_inspect(struct doctor *doctor, size_t i)
 
 static void ask_batch(struct doctor *doctor, size_t i)
 {
-	struct lock *lock = &doctor->lock;
-
-	script_batch(lock->ballot.quorum, i,
-		     (struct argument[]){lock->names.key, lock->names.record},
-		     1);
+	script_batch(doctor->lock.ballot.quorum, i, &doctor->lock.names, 1);
 }
 
 static void ask_scan(struct doctor *doctor, size_t i)

@@ -105,7 +105,8 @@ static void ask_batch(struct listing *listing)
 		return;
 	batch_round(&listing->batch);
 	for (size_t n = 0; n < listing->batch.count && goes_on(listing); n++)
-		if (batch_tell(&listing->batch, n, &listed) &&
+		if ((batch_tell(&listing->batch, n, &listed) ||
+		     (listing->lister->all && listed.known)) &&
 		    note_listed(listing, listed.key) &&
 		    !listing->lister->found(listing->lister->context, &listed))
 			listing->stopped = true;
@@ -124,18 +125,19 @@ static void add_pair(struct listing *listing, struct argument key,
 		     struct argument record)
 {
 	struct argument name;
+	bool same;
 
 	if (key.length == 0 || key.length > KEY_LONGEST ||
 	    (listing->pattern != NULL && !matches(listing->pattern, key)) ||
 	    is_listed(listing, key))
 		return;
 	name = names_record(key);
-	if (name.length != record.length ||
-	    memcmp(name.data, record.data, name.length) != 0) {
-		free((char *)name.data);
+	same = name.length == record.length &&
+	       memcmp(name.data, record.data, name.length) == 0;
+	free((char *)name.data);
+	if (!same)
 		return;
-	}
-	batch_add(&listing->batch, copy(key), name);
+	batch_add(&listing->batch, copy(key));
 	if (listing->batch.count == listing->at_once)
 		ask_batch(listing);
 }

@@ -24,6 +24,7 @@ struct lister {
 	void *context;
 	/* False to stop. key lives for the call only. */
 	bool (*found)(void *context, const struct listed *listed);
+	bool all; /* also those that are not held, as long as their record lasts */
 	/* NULL, or told after each page */
 	void (*progress)(void *context, uint64_t looked_at, uint64_t locks);
 };

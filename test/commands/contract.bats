@@ -88,6 +88,7 @@ members() {
 @test "the members of list --format json" {
 	local all
 	"$REDLOCK" acquire -P 2 "$KEY" >/dev/null
+	rcli 0 ZADD "$(record):queue" "$(server_ms 0)" somebody
 	"$REDLOCK" run "$KEY-foreign" true
 	rcli 0 SET "$KEY-foreign" somebody
 	rcli 0 HSET "$(KEY=$KEY-later record)" fence 'v2 1'
@@ -100,10 +101,12 @@ members() {
 		key string
 		kind null|string
 		left_ms null|number
+		oldest_wait_ms null|number
 		permits null|number
 		pid null|number
 		protocol null|number
-		user null|string'
+		user null|string
+		waiting null|number'
 }
 
 @test "the members of acquire --format json, and the variables of --format shell" {

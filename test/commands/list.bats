@@ -65,6 +65,49 @@ $(held d '1 of 3 permits')"
 	[[ $(of .holders) == 3 ]]
 }
 
+@test "those that wait are counted, and the first of them is told for how long" {
+	servers_start 1
+	hold_key a 0
+	KEY=a queue_up 0 one 2 'string 0' web4 77 deploy.sh
+	hold_key b 0
+	KEY=b queue_up 0 one 2 'string 0' web4 77 deploy.sh
+	KEY=b queue_up 0 two 3 'string 0' web5 78 deploy.sh
+	rcli 0 ZADD '{b}:redlock:waits' $(($(date_ms) - 5 * 3600000)) three
+	hold_key c 0
+	redlock list
+	expect 0 "$(held a), 1 waiting for 2h0[0-9]m
+$(held b), 3 waiting, the first for 5h0[0-9]m
+$(held c)"
+	redlock list --format json
+	is_json
+	[[ $(of '[.key, .waiting, .oldest_wait_ms >= 7200000, .oldest_wait_ms]' | sed 's/,[0-9]*]/]/' | paste -sd ' ') == \
+		'["a",1,true] ["b",3,true] ["c",0,false,null]' ]]
+	# a place that is in the future, or is no number
+	rcli 0 ZADD '{c}:redlock:queue' $(($(date_ms) + 3600000)) one
+	rcli 0 SET '{c}:redlock:waits' nonsense
+	redlock list c
+	expect 0 "$(held c), 1 waiting for 0ms"
+	# those that wait for a KEY that nobody holds are no lock
+	rcli 0 DEL b
+	redlock list b
+	expect 0
+}
+
+@test "as many are counted that wait, and for as long, as a quorum has" {
+	hold_key "$KEY" 0 1 2
+	queue_up 0 one 9 'string 0' web4 77 deploy.sh
+	queue_up 1 one 2 'string 0' web4 77 deploy.sh
+	queue_up 2 one 3 'string 0' web4 77 deploy.sh
+	queue_up 0 two 1 'string 0' web5 78 deploy.sh
+	queue_up 0 three 1 'string 0' web5 78 deploy.sh
+	queue_up 2 two 1 'string 0' web5 78 deploy.sh
+	redlock list "$KEY"
+	expect 0 "$(held "$KEY"), 2 waiting, the first for 3h0[0-9]m"
+	server_kill 2
+	redlock list "$KEY"
+	expect 0 "$(held "$KEY"), 1 waiting for 2h0[0-9]m"
+}
+
 @test "a lock that another program took over is listed as its" {
 	servers_start 1
 	hold_key "$KEY" 0

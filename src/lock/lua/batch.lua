@@ -1,13 +1,39 @@
--- Tells who holds each of many: the first holder, and how many there are.
--- KEYS: KEY and its record, for each
--- returns {1, {one ...}}; one is "type permits holders digest left held count" and the holder's
---         description below; '' if it is not held; "later N" if its record is of protocol N
+-- Tells of each of many who holds it: the first holder, and how many there are; and who waits for it.
+-- KEYS: KEY, its record, its queue, and those that only wait, for each
+-- returns {1, {one ...}}; one is "known waiting oldest longest" (1 if the record is a lock's; how many
+--         wait; ms that the first of them has waited, and that one of several holders has held KEY), and
+--         below: "type permits holders digest left held count" and the holder's description below that;
+--         '' if it is not held; "later N" if its record is of protocol N
 local answer = {}
-for i = 1, #KEYS, 2 do
-  key, record = KEYS[i], KEYS[i + 1]
+
+local function count(line)
+  local places = try('zcard', line)
+  return type(places) == 'number' and places or 0
+end
+
+local function longest_wait(line)
+  local came = try('zrange', line, '0', '0', 'withscores')[2]
+  return math.max(math.min(now - (tonumber(came) or now), 2^53), 0)
+end
+
+-- -1: unknown, or there is one holder
+local function longest_hold(total)
+  local longest = -1
+  for _, who in ipairs(total > 1 and kind_of_key() == 'zset'
+    and call('zrangebyscore', key, format('(%.0f', now), '+inf', 'limit', '0', '60') or {}) do
+    local _, held_for = describe(who)
+    longest = math.max(longest, held_for)
+  end
+  return longest
+end
+
+for i = 1, #KEYS, 4 do
+  key, record, queue, waits = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
   local later, items, total = later_protocol(), holders(0, 1)
   local first = (total or 0) > 0 and items[1]
-  answer[#answer + 1] = later and 'later ' .. later:sub(1, 15) or first
-    and format('%s %.0f %.0f ', kind_of_key(), permits_of_key() or -1, total) .. first or ''
+  answer[#answer + 1] = format('%d %.0f %.0f %.0f\n', type(try('hget', record, 'fence')) == 'string' and 1 or 0,
+    count(queue) + count(waits), math.max(longest_wait(queue), longest_wait(waits)), longest_hold(total or 0))
+    .. (later and 'later ' .. later:sub(1, 15) or first
+    and format('%s %.0f %.0f ', kind_of_key(), permits_of_key() or -1, total) .. first or '')
 end
 return {1, answer}
