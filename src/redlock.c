@@ -6,6 +6,7 @@
 
 #include "settings/arguments.h"
 #include "cmd/complete.h"
+#include "cmd/metrics.h"
 #include "cmd/print.h"
 #include "cmd/version.h"
 #include "settings/command.h"
@@ -317,6 +318,10 @@ static int run_command(const struct command *command, char **argv)
 		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
 			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status);
+		if (settings.format == FORMAT_PROMETHEUS &&
+		    status != EXIT_USAGE)
+			metrics_tell_nothing(&settings,
+					     command->id == COMMAND_DOCTOR);
 	} else if (settings.help) {
 		status = show_help(command, settings.help);
 	} else {

@@ -235,6 +235,37 @@ void output_json(struct buffer *buffer, const char *text, size_t length)
 	buffer_append(buffer, "\"", 1);
 }
 
+/* There is no newline in it. */
+static void quote_label(struct buffer *buffer, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		buffer_print(buffer,
+			     text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c",
+			     text[i]);
+}
+
+void output_label(struct buffer *buffer, const char *text, size_t length)
+{
+	struct buffer part = {0};
+
+	buffer_append(buffer, "\"", 1);
+	for (size_t at = 0, size; at < length; at += size) {
+		const char *next = memchr(text + at, '\\', length - at);
+
+		size = next == NULL ? length - at : (size_t)(next - text) - at;
+		if (size > 0) {
+			part.length = 0;
+			output_visible(&part, text + at, size, true);
+			quote_label(buffer, part.data, part.length);
+			continue;
+		}
+		quote_label(buffer, "\\\\", 2);
+		size = 1;
+	}
+	buffer_append(buffer, "\"", 1);
+	buffer_release(&part);
+}
+
 void output_shell(struct buffer *buffer, const char *text)
 {
 	buffer_append(buffer, "'", 1);

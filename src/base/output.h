@@ -48,6 +48,13 @@ bool output_utf8(void);
  */
 void output_json(struct buffer *buffer, const char *text, size_t length);
 
+/*
+ * The value of a label of Prometheus, quotes included. As output_visible for UTF-8,
+ * and with each backslash twice, so two texts that differ are two values. What that
+ * has made is quoted as Prometheus reads it.
+ */
+void output_label(struct buffer *buffer, const char *text, size_t length);
+
 /* One word of a POSIX shell, in single quotes. */
 void output_shell(struct buffer *buffer, const char *text);
 

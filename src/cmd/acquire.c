@@ -83,6 +83,7 @@ static int print(const struct session *session)
 		json_grant(&text, session);
 		break;
 	case FORMAT_PEOPLE:
+	case FORMAT_PROMETHEUS: /* not of this command */
 		cmd_print_token(&text, session);
 		buffer_append(&text, "\n", 1);
 	}

@@ -5,6 +5,7 @@
 #include "cmd/print.h"
 #include "cmd/session.h"
 #include "cmd/json.h"
+#include "cmd/metrics.h"
 #include "settings/command.h"
 #include "show/doctor.h"
 #include "base/duration.h"
@@ -124,13 +125,13 @@ static void print_origins(struct buffer *text, const struct settings *settings)
 	buffer_release(&origins);
 }
 
-static int show(const struct doctor *doctor, const struct settings *settings,
-		const struct error *error)
+static int print_lines(const struct doctor *doctor,
+		       const struct settings *settings,
+		       const struct buffer *verdict)
 {
-	struct buffer text = {0}, verdict = {0};
+	struct buffer text = {0};
 	int status;
 
-	print_verdict(&verdict, doctor);
 	if (settings->format == FORMAT_JSON) {
 		json_doctor(&text, doctor, settings);
 	} else {
@@ -141,15 +142,28 @@ static int show(const struct doctor *doctor, const struct settings *settings,
 		print_warnings(&text, "warning", "", &doctor->warnings,
 			       settings->accepted);
 		if (doctor->well && !settings->quiet)
-			cmd_add_line(&text, &verdict, STDOUT_FILENO, "\n");
+			cmd_add_line(&text, verdict, STDOUT_FILENO, "\n");
 	}
 	status = text.length > 0 ? cmd_print(text.data, text.length) : 0;
+	buffer_release(&text);
+	return status;
+}
+
+static int show(const struct doctor *doctor, const struct settings *settings,
+		const struct error *error)
+{
+	struct buffer verdict = {0};
+	int status;
+
+	print_verdict(&verdict, doctor);
+	status = settings->format == FORMAT_PROMETHEUS
+			 ? metrics_tell_doctor(doctor, settings)
+			 : print_lines(doctor, settings, &verdict);
 	if (!doctor->well) {
 		log_error("%s", doctor->lock.ballot.alias ? error->text
 							  : verdict.data);
 		status = error->code;
 	}
-	buffer_release(&text);
 	buffer_release(&verdict);
 	return status;
 }
@@ -161,8 +175,11 @@ int cmd_doctor(struct settings *settings)
 	struct error error;
 	int status = cmd_open_quorum(&quorum, settings);
 
-	if (status != 0)
+	if (status != 0) {
+		if (settings->format == FORMAT_PROMETHEUS)
+			metrics_tell_nothing(settings, true);
 		return status;
+	}
 	if (settings->permits != UNSET)
 		quorum.permits = settings->permits;
 	doctor = xcalloc(1, sizeof(*doctor));

@@ -7,6 +7,7 @@
 #include "cmd/print.h"
 #include "cmd/session.h"
 #include "cmd/json.h"
+#include "cmd/metrics.h"
 #include "settings/command.h"
 #include "base/output.h"
 #include "base/alloc.h"
@@ -14,6 +15,11 @@
 #include "show/scan.h"
 
 #define PROGRESS_EVERY 100 /* ms */
+
+struct collector {
+	const struct settings *settings;
+	struct metrics metrics;
+};
 
 /* A lock, and its line. */
 struct found {
@@ -173,7 +179,37 @@ static int print_found(struct printer *printer)
 	return result;
 }
 
-int cmd_list(struct settings *settings)
+static bool on_metrics(void *context, const struct listed *listed)
+{
+	struct collector *collector = context;
+
+	metrics_add_listed(&collector->metrics, collector->settings, listed);
+	return true;
+}
+
+/* Also of what is free: a run that has not come is missed by its last one. */
+static int tell_metrics(struct settings *settings)
+{
+	struct collector collector = {.settings = settings};
+	const struct lister lister = {
+		.context = &collector, .found = on_metrics, .all = true};
+	struct quorum quorum;
+	struct error error;
+	int status = cmd_open_quorum(&quorum, settings), told;
+
+	if (status == 0) {
+		if (scan_locks(&quorum, settings->key, &lister, &error) < 0) {
+			log_error("%s", error.text);
+			status = error.code;
+		}
+		quorum_release(&quorum);
+	}
+	told = metrics_tell_list(&collector.metrics, settings, status == 0);
+	metrics_release(&collector.metrics);
+	return status != 0 ? status : told;
+}
+
+static int tell_list(struct settings *settings)
 {
 	struct printer printer = {.settings = settings};
 	struct lister lister = {.context = &printer, .found = on_found};
@@ -195,4 +231,10 @@ int cmd_list(struct settings *settings)
 		status = EXIT_SYSTEM;
 	quorum_release(&quorum);
 	return status;
+}
+
+int cmd_list(struct settings *settings)
+{
+	return settings->format == FORMAT_PROMETHEUS ? tell_metrics(settings)
+						     : tell_list(settings);
 }

@@ -554,6 +554,8 @@ static int check_options(struct parser *parser)
 				      shown_as(option, one),
 				      shown_as(opposite, other));
 	}
+	if (settings->output != NULL && settings->format != FORMAT_PROMETHEUS)
+		return refuse(parser, "--output is for --format prometheus");
 	/* no column says this, as --set finds servers in files */
 	if (settings->set != NULL && settings->server_count > 0)
 		return refuse(parser, "-S cannot be used with --set");

@@ -15,9 +15,9 @@ static const char first[][19] = {
 	"pid",       "server",   "conflict-exit-code",
 	"command",   "shared",   "permits",
 	"reentrant", "min-hold", "max-hold",
-	"label",     "format",   "yes",
-	"accept",    "quiet",    "verbose",
-	"help",
+	"label",     "format",   "output",
+	"yes",       "accept",   "quiet",
+	"verbose",   "help",
 };
 
 /* The last one is for options that are in no other. */

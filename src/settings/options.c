@@ -275,6 +275,18 @@ static const char *set_json(struct settings *settings, void *field, char *value)
 	return strcmp(value, "json") == 0 ? NULL : "json";
 }
 
+static const char *set_json_or_prometheus(struct settings *settings,
+					  void *field, char *value)
+{
+	(void)field;
+	settings->format = strcmp(value, "prometheus") == 0 ? FORMAT_PROMETHEUS
+							    : FORMAT_JSON;
+	return settings->format == FORMAT_PROMETHEUS ||
+			       strcmp(value, "json") == 0
+		       ? NULL
+		       : "json or prometheus";
+}
+
 static const char *set_unreachable(struct settings *settings, void *field,
 				   char *value)
 {
@@ -405,9 +417,14 @@ const struct option options[] = {
 	 "write how it went to descriptor N, as JSON", .command_only = true},
 	{0, "format", TAKES_VALUE, "shell|json", ACQUIRE, set_format, 0,
 	 "for eval, or for programs", .command_only = true},
-	{0, "format", TAKES_VALUE, "json", STATUS | LIST | HISTORY | DOCTOR,
-	 set_json, 0, "for programs: one JSON object a line",
+	{0, "format", TAKES_VALUE, "json", STATUS | HISTORY, set_json, 0,
+	 "for programs: one JSON object a line", .command_only = true},
+	{0, "format", TAKES_VALUE, "json|prometheus", LIST | DOCTOR,
+	 set_json_or_prometheus, 0,
+	 "for programs: one JSON object a line; or metrics",
 	 .command_only = true},
+	{0, "output", TAKES_VALUE, "FILE", LIST | DOCTOR, set_text,
+	 FIELD(output), "replace FILE by the metrics", .command_only = true},
 	{0, "accept", TAKES_VALUE, "NAME", DOCTOR, set_accept, 0,
 	 "leave out this warning; more with commas"},
 	{0, "syslog", TAKES_NOTHING, "", TAKING | BREAK, set_flag,

@@ -29,7 +29,7 @@
 #define CONFIG_OPTIONS 64 /* as many as `given` has bits */
 
 enum on_lost { ON_LOST_KILL, ON_LOST_WARN, ON_LOST_SIGNAL };
-enum format { FORMAT_PEOPLE, FORMAT_SHELL, FORMAT_JSON };
+enum format { FORMAT_PEOPLE, FORMAT_SHELL, FORMAT_JSON, FORMAT_PROMETHEUS };
 /* --help prints a page, --help=all all options; --help=man opens the manual. */
 enum help { HELP_NONE, HELP_PAGE, HELP_ALL, HELP_MANUAL };
 
@@ -95,6 +95,7 @@ struct settings {
 	bool unlocked; /* COMMAND runs without a lock if no quorum is reached */
 	int status_fd; /* -1: none */
 	enum format format;
+	const char *output; /* the file for FORMAT_PROMETHEUS, or NULL */
 	bool syslog;
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, yes,
 		foreign, now;

@@ -54,6 +54,34 @@ static void test_visible(void)
 	check_visible(1, BYTES("\xe2\n"), "\\xe2\\n");
 }
 
+static void check_label(const char *text, size_t length, const char *wanted)
+{
+	struct buffer buffer = {0};
+
+	output_label(&buffer, text, length);
+	CHECK(same(buffer.data, wanted), "became '%s', not '%s'",
+	      shown(buffer.data), wanted);
+	CHECK(buffer.length == strlen(wanted), "length %zu", buffer.length);
+	buffer_release(&buffer);
+}
+
+/* Two texts that differ are two labels. */
+static void test_label(void)
+{
+	check_label(BYTES(""), "\"\"");
+	check_label(BYTES("plain 'text' {a=b}"), "\"plain 'text' {a=b}\"");
+	check_label(BYTES("gr\xc3\xbc\xc3\x9f"), "\"gr\xc3\xbc\xc3\x9f\"");
+	check_label(BYTES("a\"b"), "\"a\\\"b\"");
+	check_label(BYTES("a\nb"), "\"a\\\\nb\"");
+	check_label(BYTES("a\\nb"), "\"a\\\\\\\\nb\"");
+	check_label(BYTES("\xff"), "\"\\\\xff\"");
+	check_label(BYTES("\\xff"), "\"\\\\\\\\xff\"");
+	check_label(BYTES("\\"), "\"\\\\\\\\\"");
+	check_label(BYTES("\\\\"), "\"\\\\\\\\\\\\\\\\\"");
+	check_label(BYTES("a\0b"), "\"a\\\\x00b\"");
+	check_label(BYTES("\xe2\\"), "\"\\\\xe2\\\\\\\\\"");
+}
+
 static void test_utf8(void)
 {
 	static const struct {
@@ -212,6 +240,7 @@ static void test_wrap(void)
 int main(void)
 {
 	test_visible();
+	test_label();
 	test_utf8();
 	test_json();
 	test_points();
