@@ -25,7 +25,18 @@ static const struct metric of_list[] = {
 		"Whether a quorum of the servers answered redlock list."},
 };
 
-enum { HELD, HOLDERS, HELD_SECONDS, WAITERS, OLDEST_WAIT };
+enum {
+	HELD,
+	HOLDERS,
+	HELD_SECONDS,
+	WAITERS,
+	OLDEST_WAIT,
+	LAST_RUN,
+	DURATION,
+	EXIT_STATUS,
+	SUCCESS,
+	LAST_SUCCESS,
+};
 
 static const struct metric of_keys[] = {
 	[HELD] = {"redlock_held", "Whether the lock is held."},
@@ -39,6 +50,17 @@ static const struct metric of_keys[] = {
 			 "How long the first of those that wait has waited; 0 "
 			 "if nobody waits.",
 			 true},
+	[LAST_RUN] = {"redlock_last_run_timestamp_seconds",
+		      "When the last run ended.", true},
+	[DURATION] = {"redlock_last_run_duration_seconds",
+		      "How long the last run held the lock.", true},
+	[EXIT_STATUS] = {"redlock_last_run_exit_status",
+			 "Exit status of the last run; 128 and the signal if "
+			 "it was killed; not there if there was none."},
+	[SUCCESS] = {"redlock_last_run_success",
+		     "Whether the last run succeeded, with exit status 0."},
+	[LAST_SUCCESS] = {"redlock_last_success_timestamp_seconds",
+			  "When the last run that succeeded ended.", true},
 };
 
 enum { QUORUM, VOTES, VOTES_NEEDED };
@@ -192,6 +214,38 @@ static int tell(const struct settings *settings, struct buffer *text)
 
 /* --- list ----------------------------------------------------------------- */
 
+/* What a shell would have seen, or UNKNOWN. */
+static int64_t exit_status(const struct past_run *run)
+{
+	switch (run->end) {
+	case RUN_EXIT:
+		return run->number;
+	case RUN_SIGNAL:
+		return 128 + run->number;
+	case RUN_LOST:
+	case RUN_BROKEN:
+		return EXIT_LOST;
+	case RUN_OVERDUE:
+		return EXIT_OVERDUE;
+	default:
+		return UNKNOWN;
+	}
+}
+
+static void add_runs(int64_t *value, const struct past_run *last,
+		     const struct past_run *success)
+{
+	if (success->digest[0] != '\0')
+		value[LAST_SUCCESS] = success->began + success->held;
+	if (last->digest[0] == '\0')
+		return;
+	value[LAST_RUN] = last->began + last->held;
+	value[DURATION] = last->held;
+	value[EXIT_STATUS] = exit_status(last);
+	if (last->end != RUN_RELEASED)
+		value[SUCCESS] = run_succeeded(last);
+}
+
 void metrics_add_listed(struct metrics *metrics,
 			const struct settings *settings,
 			const struct listed *listed)
@@ -203,6 +257,7 @@ void metrics_add_listed(struct metrics *metrics,
 	add_text(&labels, "set", settings->set);
 	add_label(&labels, "key", listed->key.data, listed->key.length);
 	value = add_row(metrics, &labels);
+	add_runs(value, &listed->last, &listed->success);
 	if (!readable)
 		return;
 	value[HELD] = listed->holders > 0;

@@ -322,7 +322,7 @@ _Static_assert(BATCH_NAMES *BATCH_MOST + PARTS_MAX + 8 <= ARGUMENTS_MAX,
 	       "the names of a batch fit into a command");
 
 void script_batch(struct quorum *quorum, size_t i, const struct names *names,
-		  size_t count)
+		  size_t count, bool runs)
 {
 	struct question question = about_all(quorum, i);
 	struct argument many[BATCH_NAMES * BATCH_MOST];
@@ -338,5 +338,5 @@ void script_batch(struct quorum *quorum, size_t i, const struct names *names,
 	question.key_count = known;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, holders_lua, data_lua, batch_lua),
-	    NULL, 0);
+	    (const char *[]){runs ? "1" : "0"}, 1);
 }

@@ -82,8 +82,9 @@ void script_rights(struct quorum *quorum, size_t server,
 
 #define BATCH_MOST 50
 
-/* Who holds each of up to BATCH_MOST, and how many wait for it. */
+/* Who holds each of up to BATCH_MOST, and how many wait for it. runs: how its last
+ * runs ended, too. */
 void script_batch(struct quorum *quorum, size_t server,
-		  const struct names *names, size_t count);
+		  const struct names *names, size_t count, bool runs);
 
 #endif

@@ -108,6 +108,29 @@ static bool read_all(struct batch *batch, size_t i, const struct reply *reply)
 	return true;
 }
 
+/* One that makes no sense is passed over. */
+static void read_run(struct past_run *run, const struct reply *reply, size_t n)
+{
+	struct value item = reply_item(reply, 3, n);
+
+	if (item.text == NULL ||
+	    run_read(run, item.text, item.length, reply->value[2].number) < 0)
+		*run = (struct past_run){0};
+}
+
+static void read_runs(struct batch *batch, size_t i, const struct reply *reply)
+{
+	if (!batch->runs || reply->count < 4 || reply->value[2].text != NULL ||
+	    reply_item_count(reply, 3) != 2 * batch->count)
+		return;
+	for (size_t n = 0; n < batch->count; n++) {
+		struct listed *listed = &batch->answer[i][n];
+
+		read_run(&listed->last, reply, 2 * n);
+		read_run(&listed->success, reply, 2 * n + 1);
+	}
+}
+
 static void on_batch(void *context, size_t i, const struct reply *reply)
 {
 	struct batch *batch = context;
@@ -120,6 +143,7 @@ static void on_batch(void *context, size_t i, const struct reply *reply)
 		ballot_reject(&batch->ballot, i);
 		return;
 	}
+	read_runs(batch, i, reply);
 	batch->ballot.vote[i] = VOTE_YES;
 	batch->answered[i] = true;
 }
@@ -135,7 +159,8 @@ void batch_round(struct batch *batch)
 		if (batch->lost[i])
 			batch->ballot.vote[i] = VOTE_FAILED;
 		else
-			script_batch(quorum, i, batch->names, batch->count);
+			script_batch(quorum, i, batch->names, batch->count,
+				     batch->runs);
 	}
 	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
 		      &handler);
@@ -240,6 +265,26 @@ static bool find_holders(const struct batch *batch, size_t n,
 	return false;
 }
 
+static void find_runs(const struct batch *batch, size_t n,
+		      struct listed *listed)
+{
+	struct history history = {.ballot = batch->ballot};
+	const struct past_run *success;
+
+	for (size_t i = 0; i < batch->ballot.quorum->count; i++) {
+		if (!batch->answered[i])
+			continue;
+		history_add(&history, i, &batch->answer[i][n].last);
+		history_add(&history, i, &batch->answer[i][n].success);
+	}
+	history_merge(&history);
+	success = history_success(&history);
+	listed->last =
+		history.count > 0 ? history.run[0] : (struct past_run){0};
+	listed->success = success != NULL ? *success : (struct past_run){0};
+	history_release(&history);
+}
+
 bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
 {
 	bool held = find_holders(batch, n, listed);
@@ -248,6 +293,8 @@ bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
 	for (size_t i = 0; i < batch->ballot.quorum->count; i++)
 		listed->known |=
 			batch->answered[i] && batch->answer[i][n].known;
+	if (batch->runs)
+		find_runs(batch, n, listed);
 	if (listed->waiting < 0)
 		return held;
 	listed->waiting = agree(batch, n, offsetof(struct listed, waiting), 0);

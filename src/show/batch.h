@@ -16,6 +16,7 @@
 #define SHOW_BATCH_H
 
 #include "lock/script.h"
+#include "show/history.h"
 #include "show/holders.h"
 
 struct listed {
@@ -30,12 +31,15 @@ struct listed {
 	bool known;      /* it has been held before, or is held */
 	int64_t waiting;     /* as many as a quorum has; -1: not known */
 	int64_t oldest_wait; /* ms that the first of them has waited */
+	/* if batch.runs is set; no digest: there is none */
+	struct past_run last, success; /* run, and the last that succeeded */
 };
 
 struct batch {
 	struct ballot ballot;           /* VOTE_YES: has answered */
 	struct names names[BATCH_MOST]; /* owned, and so are the KEYs */
 	size_t count;
+	bool runs; /* set to be told of the last runs, too */
 	struct listed answer[SERVERS_MAX][BATCH_MOST];
 	bool answered[SERVERS_MAX];
 	bool lost[SERVERS_MAX];

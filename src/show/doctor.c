@@ -235,7 +235,8 @@ static void ask_inspect(struct doctor *doctor, size_t i)
 
 static void ask_batch(struct doctor *doctor, size_t i)
 {
-	script_batch(doctor->lock.ballot.quorum, i, &doctor->lock.names, 1);
+	script_batch(doctor->lock.ballot.quorum, i, &doctor->lock.names, 1,
+		     true);
 }
 
 static void ask_scan(struct doctor *doctor, size_t i)

@@ -34,6 +34,20 @@ void history_release(struct history *history)
 
 /* --- what the servers tell -------------------------------------------------- */
 
+void history_add(struct history *history, size_t server,
+		 const struct past_run *run)
+{
+	if (run->digest[0] == '\0')
+		return;
+	if (history->told_count == history->room) {
+		history->room = history->room > 0 ? 2 * history->room : 8;
+		history->told = xrealloc(history->told,
+					 history->room * sizeof(struct told));
+	}
+	history->told[history->told_count++] =
+		(struct told){.run = *run, .server = server};
+}
+
 void history_hear(void *context, size_t i, const struct reply *reply)
 {
 	struct history *history = context;
@@ -47,20 +61,13 @@ void history_hear(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	history->ballot.vote[i] = VOTE_YES;
-	if (count > TOLD_MOST)
-		count = TOLD_MOST;
-	/* one more: nothing to allocate would be taken for no memory */
-	history->told = xrealloc(history->told, (history->told_count + count +
-						 1) * sizeof(struct told));
-	for (size_t n = 0; n < count; n++) {
+	for (size_t n = 0; n < count && n < TOLD_MOST; n++) {
 		struct value item = reply_item(reply, 2, n);
-		struct told *told = &history->told[history->told_count];
+		struct past_run run;
 
-		*told = (struct told){.server = i};
-		if (item.text != NULL &&
-		    run_read(&told->run, item.text, item.length,
-			     reply->value[1].number) == 0)
-			history->told_count++;
+		if (item.text != NULL && run_read(&run, item.text, item.length,
+						  reply->value[1].number) == 0)
+			history_add(history, i, &run);
 	}
 }
 
@@ -137,7 +144,7 @@ static int by_age(const void *a, const void *b)
 	return (one->fence < other->fence) - (one->fence > other->fence);
 }
 
-static void put_together(struct history *history)
+void history_merge(struct history *history)
 {
 	history->run =
 		xcalloc(history->told_count + 1, sizeof(struct past_run));
@@ -172,7 +179,7 @@ int history_read(struct history *history, struct error *error)
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_history(ballot->quorum, i, &history->names);
 	quorum_gather(ballot->quorum, wait_until(until), &handler);
-	put_together(history);
+	history_merge(history);
 	if (ballot_has_quorum(ballot) && !ballot->alias)
 		return 0;
 	explain_failure(ballot, error);

@@ -29,7 +29,7 @@ struct history {
 	size_t count;         /* at most HISTORY_SHOWN */
 	size_t known;         /* of run: older ones, too, follow those */
 	struct told *told;    /* owned: what each server said */
-	size_t told_count;
+	size_t told_count, room;
 	bool hasty; /* wait for a quorum only */
 };
 
@@ -40,6 +40,12 @@ void history_release(struct history *history);
 
 /* Takes a server's answer; for a struct reply_handler. */
 void history_hear(void *history, size_t server, const struct reply *reply);
+
+/* For those who ask for many KEYs at once: adds a run that a server tells of, and puts
+ * all of them together. ballot must be filled. A run without a digest is none. */
+void history_add(struct history *history, size_t server,
+		 const struct past_run *run);
+void history_merge(struct history *history);
 
 /* Asks all servers, and waits for all of them, but no longer than a round may take.
  * 0, or -1 with *error: no quorum has answered. Either way *history has what was

@@ -390,6 +390,7 @@ int scan_locks(struct quorum *quorum, const char *pattern,
 	}
 	match_records(&records, pattern);
 	batch_init(&listing->batch, quorum);
+	listing->batch.runs = lister->all;
 	batch_round(&listing->batch); /* which servers answer at all */
 	scan_servers(listing, records.data);
 	if (!batch_has_quorum(&listing->batch)) {

@@ -24,7 +24,8 @@ struct lister {
 	void *context;
 	/* False to stop. key lives for the call only. */
 	bool (*found)(void *context, const struct listed *listed);
-	bool all; /* also those that are not held, as long as their record lasts */
+	bool all; /* also those that are not held, as long as their record lasts;
+		   * and how their last runs ended */
 	/* NULL, or told after each page */
 	void (*progress)(void *context, uint64_t looked_at, uint64_t locks);
 };

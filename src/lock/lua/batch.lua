@@ -1,10 +1,11 @@
 -- Tells of each of many who holds it: the first holder, and how many there are; and who waits for it.
 -- KEYS: KEY, its record, its queue, and those that only wait, for each
--- returns {1, {one ...}}; one is "known waiting oldest longest" (1 if the record is a lock's; how many
+-- ARGV: 1 to tell of the last runs (runs.lua), too
+-- returns {1, {one ...}, this server's clock (ms), {last run, last one that succeeded ...}}; one is "known waiting oldest longest" (1 if the record is a lock's; how many
 --         wait; ms that the first of them has waited, and that one of several holders has held KEY), and
 --         below: "type permits holders digest left held count" and the holder's description below that;
---         '' if it is not held; "later N" if its record is of protocol N
-local answer = {}
+--         '' if it is not held; "later N" if its record is of protocol N; a run is '' if there is none
+local answer, told = {}, {}
 
 local function count(line)
   local places = try('zcard', line)
@@ -27,6 +28,21 @@ local function longest_hold(total)
   return longest
 end
 
+local function tell_runs()
+  local last, success, began, succeeded = '', '', -1, -1
+  for _, run in ipairs(ARGV[3] == '1' and try('lrange', record .. ':runs', '-31', '-1') or {}) do
+    local since = tonumber(run:match('\nsince=(%d+)')) or 0
+    if since > began then
+      last, began = run, since
+    end
+    if since > succeeded and run:find('^[^\n]* exit 0\n') then
+      success, succeeded = run, since
+    end
+  end
+  told[#told + 1] = last:sub(1, 500)
+  told[#told + 1] = success:sub(1, 500)
+end
+
 for i = 1, #KEYS, 4 do
   key, record, queue, waits = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
   local later, items, total = later_protocol(), holders(0, 1)
@@ -35,5 +51,6 @@ for i = 1, #KEYS, 4 do
     count(queue) + count(waits), math.max(longest_wait(queue), longest_wait(waits)), longest_hold(total or 0))
     .. (later and 'later ' .. later:sub(1, 15) or first
     and format('%s %.0f %.0f ', kind_of_key(), permits_of_key() or -1, total) .. first or '')
+  tell_runs()
 end
-return {1, answer}
+return {1, answer, now, told}
