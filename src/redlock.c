@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "settings/arguments.h"
+#include "cmd/check.h"
 #include "cmd/complete.h"
 #include "cmd/metrics.h"
 #include "cmd/print.h"
@@ -41,6 +42,8 @@ const struct command commands[] = {
 	 "list the locks that are held", cmd_list},
 	{COMMAND_HISTORY, "history", "history [OPTION ...] KEY",
 	 "show how the last runs of KEY went", cmd_history},
+	{COMMAND_CHECK, "check", "check [OPTION ...] KEY",
+	 "check KEY as a plugin of Nagios, Icinga or Sensu", cmd_check},
 	{COMMAND_WAIT, "wait", "wait [OPTION ...] KEY",
 	 "wait until KEY is free, and take nothing", cmd_wait},
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",
@@ -305,6 +308,15 @@ static int read_settings(struct settings *settings,
 		       : 0;
 }
 
+/* The exit status. */
+static int complain(const struct command *command, const struct error *error)
+{
+	if (command->id == COMMAND_CHECK)
+		return check_tell_unknown(error->text);
+	log_error("%s", error->text);
+	return error->code;
+}
+
 static int run_command(const struct command *command, char **argv)
 {
 	struct settings settings;
@@ -313,8 +325,7 @@ static int run_command(const struct command *command, char **argv)
 
 	settings_init(&settings);
 	if (read_settings(&settings, command, argv, &error) < 0) {
-		log_error("%s", error.text);
-		status = error.code;
+		status = complain(command, &error);
 		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
 			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status);

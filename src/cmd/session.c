@@ -76,8 +76,8 @@ static int open_local(struct url *url, const struct settings *settings,
 
 /* Hands the servers of the settings over to the quorum. A `local:` server is
  * started if it is not running. */
-static int open_quorum(struct quorum *quorum, struct settings *settings,
-		       struct error *error)
+int cmd_try_quorum(struct quorum *quorum, struct settings *settings,
+		   struct error *error)
 {
 	const struct tls_settings tls = {
 		.cacert = settings->tls.cacert,
@@ -104,7 +104,7 @@ int cmd_open_quorum(struct quorum *quorum, struct settings *settings)
 {
 	struct error error;
 
-	if (open_quorum(quorum, settings, &error) == 0)
+	if (cmd_try_quorum(quorum, settings, &error) == 0)
 		return 0;
 	log_error("%s", error.text);
 	return error.code;

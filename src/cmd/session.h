@@ -43,6 +43,8 @@ static inline struct session *session_at(struct session *session, size_t i)
 
 /* Each: 0, or an exit status after an error that was printed. */
 int cmd_open_quorum(struct quorum *quorum, struct settings *settings);
+int cmd_try_quorum(struct quorum *quorum, struct settings *settings,
+		   struct error *error); /* 0, or -1 with *error */
 int cmd_open(struct session *session, struct settings *settings);
 void cmd_close(struct session *session);
 

@@ -187,6 +187,8 @@ static const struct option *find_abbreviated(struct parser *parser,
 static int refuse_other(struct parser *parser, char *argument)
 {
 	argument[strcspn(argument, "=")] = '\0';
+	if (find_synonym(parser, argument + 2, 2) != NULL)
+		return refuse_unknown(parser, argument, argument + 2);
 	if (strcmp(argument, "--timeout") == 0)
 		return refuse(parser,
 			      "'%s' is how long to wait for KEY, which this "
@@ -534,6 +536,28 @@ static const char *shown_as(const struct option *option,
 	return text;
 }
 
+/* A warning that is never given is a slip. */
+static int check_thresholds(struct parser *parser)
+{
+	const struct thresholds *warn = &parser->settings->warn;
+	const struct thresholds *most = &parser->settings->most;
+	const struct {
+		const char *name;
+		int64_t warn, most;
+	} each[] = {
+		{"age", warn->age, most->age},
+		{"held", warn->held, most->held},
+		{"wait", warn->wait, most->wait},
+		{"queue", warn->queue, most->queue},
+	};
+
+	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
+		if (each[i].most != UNSET && each[i].warn > each[i].most)
+			return refuse(parser, "--warn-%s is more than --max-%s",
+				      each[i].name, each[i].name);
+	return 0;
+}
+
 static int check_options(struct parser *parser)
 {
 	const struct settings *settings = parser->settings;
@@ -605,7 +629,7 @@ int arguments_parse(struct settings *settings, const struct command *command,
 	}
 	if (settings->help)
 		return 0;
-	if (check_options(&parser) < 0)
+	if (check_options(&parser) < 0 || check_thresholds(&parser) < 0)
 		return -1;
 	if (command->id == COMMAND_STATUS && check_keys(&parser) < 0)
 		return -1;

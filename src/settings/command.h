@@ -19,6 +19,7 @@ enum command_id {
 	COMMAND_DOCTOR = 1 << 8,
 	COMMAND_FENCE = 1 << 9, /* asks no server, and reads no settings */
 	COMMAND_HISTORY = 1 << 10,
+	COMMAND_CHECK = 1 << 11,
 };
 
 struct command {
@@ -41,6 +42,7 @@ int cmd_wait(struct settings *settings);
 int cmd_status(struct settings *settings);
 int cmd_list(struct settings *settings);
 int cmd_history(struct settings *settings);
+int cmd_check(struct settings *settings);
 int cmd_break(struct settings *settings);
 int cmd_doctor(struct settings *settings);
 int cmd_fence(struct settings *settings);

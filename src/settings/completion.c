@@ -104,7 +104,7 @@ static void expect(struct completion *completion, const char *word,
 {
 	static const unsigned keys = COMMAND_RELEASE | COMMAND_EXTEND |
 				     COMMAND_BREAK | COMMAND_WAIT |
-				     COMMAND_HISTORY;
+				     COMMAND_HISTORY | COMMAND_CHECK;
 	enum command_id id = completion->command->id;
 
 	if (!literal && word[0] == '-') {

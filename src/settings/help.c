@@ -11,13 +11,16 @@
 
 /* Those that are needed most, in this order. */
 static const char first[][19] = {
-	"nonblock",  "wait",     "ttl",
-	"pid",       "server",   "conflict-exit-code",
-	"command",   "shared",   "permits",
-	"reentrant", "min-hold", "max-hold",
-	"label",     "format",   "output",
-	"yes",       "accept",   "quiet",
-	"verbose",   "help",
+	"nonblock",  "wait",       "ttl",
+	"pid",       "server",     "conflict-exit-code",
+	"command",   "shared",     "permits",
+	"reentrant", "min-hold",   "max-hold",
+	"label",     "format",     "output",
+	"max-age",   "warn-age",   "max-held",
+	"warn-held", "max-wait",   "warn-wait",
+	"max-queue", "warn-queue", "yes",
+	"accept",    "quiet",      "verbose",
+	"help",
 };
 
 /* The last one is for options that are in no other. */
@@ -31,6 +34,9 @@ static const struct group {
 	{"COMMAND",
 	 "command pid min-hold max-hold kill-after on-lost unreachable "
 	 "status-fd"},
+	{"Limits",
+	 "max-age warn-age max-held warn-held max-wait warn-wait max-queue "
+	 "warn-queue"},
 	{"Servers", "server config set server-timeout"},
 	{"TLS (rediss://)", "cacert crl cert key-file sni insecure"},
 	{"Other", ""},

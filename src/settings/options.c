@@ -25,10 +25,11 @@
 #define BREAK COMMAND_BREAK
 #define DOCTOR COMMAND_DOCTOR
 #define HISTORY COMMAND_HISTORY
+#define CHECK COMMAND_CHECK
 #define WAITING (TAKING | WAIT)
 #define SEVERAL (TAKING | RELEASE | EXTEND | STATUS)
-#define ALL \
-	(WAITING | RELEASE | EXTEND | STATUS | LIST | HISTORY | BREAK | DOCTOR)
+#define LOOKING (STATUS | LIST | HISTORY | CHECK)
+#define ALL (WAITING | RELEASE | EXTEND | LOOKING | BREAK | DOCTOR)
 #define EVERY (ALL | COMMAND_FENCE)
 
 #define WANT_DURATION "a DURATION such as 500ms, 30s or 1h30m"
@@ -181,6 +182,13 @@ static const char *set_permits(struct settings *settings, void *field,
 	return number_parse(value, 1, PERMITS_MOST, &settings->permits) < 0
 		       ? "a number from 1 to 100000"
 		       : NULL;
+}
+
+static const char *set_queue(struct settings *settings, void *field,
+			     char *value)
+{
+	(void)settings;
+	return number_parse(value, 0, INT_MAX, field) < 0 ? "a number" : NULL;
 }
 
 static const char *set_replicas(struct settings *settings, void *field,
@@ -429,6 +437,28 @@ const struct option options[] = {
 	 "leave out this warning; more with commas"},
 	{0, "syslog", TAKES_NOTHING, "", TAKING | BREAK, set_flag,
 	 FIELD(syslog), "tell the system's log what becomes of KEY"},
+	{0, "max-age", TAKES_VALUE, "DURATION", CHECK, set_duration,
+	 FIELD(most.age), "critical if the last success is older",
+	 .command_only = true},
+	{0, "max-held", TAKES_VALUE, "DURATION", CHECK, set_duration,
+	 FIELD(most.held), "critical if KEY is held for longer",
+	 .command_only = true},
+	{0, "max-wait", TAKES_VALUE, "DURATION", CHECK, set_duration,
+	 FIELD(most.wait), "critical if somebody has waited for longer",
+	 .command_only = true},
+	{0, "max-queue", TAKES_VALUE, "N", CHECK, set_queue, FIELD(most.queue),
+	 "critical if more than N wait", .command_only = true},
+	{0, "warn-age", TAKES_VALUE, "DURATION", CHECK, set_duration,
+	 FIELD(warn.age), "a warning if the last success is older",
+	 .command_only = true},
+	{0, "warn-held", TAKES_VALUE, "DURATION", CHECK, set_duration,
+	 FIELD(warn.held), "a warning if KEY is held for longer",
+	 .command_only = true},
+	{0, "warn-wait", TAKES_VALUE, "DURATION", CHECK, set_duration,
+	 FIELD(warn.wait), "a warning if somebody has waited for longer",
+	 .command_only = true},
+	{0, "warn-queue", TAKES_VALUE, "N", CHECK, set_queue, FIELD(warn.queue),
+	 "a warning if more than N wait", .command_only = true},
 	{'y', "yes", TAKES_NOTHING, "", BREAK, set_flag, FIELD(yes),
 	 "do not ask", .command_only = true},
 	{0, "reason", TAKES_VALUE, "TEXT", BREAK, set_text, FIELD(reason),

@@ -21,6 +21,8 @@ void settings_init(struct settings *settings)
 		.remember = UNSET,
 		.wait = UNSET,
 		.permits = UNSET,
+		.warn = {UNSET, UNSET, UNSET, UNSET},
+		.most = {UNSET, UNSET, UNSET, UNSET},
 		.conflict_code = EXIT_BUSY,
 		.status_fd = -1,
 	};

@@ -33,6 +33,12 @@ enum format { FORMAT_PEOPLE, FORMAT_SHELL, FORMAT_JSON, FORMAT_PROMETHEUS };
 /* --help prints a page, --help=all all options; --help=man opens the manual. */
 enum help { HELP_NONE, HELP_PAGE, HELP_ALL, HELP_MANUAL };
 
+/* Of `check`; UNSET: none. */
+struct thresholds {
+	int64_t age, held, wait; /* ms */
+	int64_t queue;
+};
+
 /* A configuration file that was read. */
 struct config_file {
 	const char *path;
@@ -100,7 +106,8 @@ struct settings {
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, yes,
 		foreign, now;
 	const char *reason; /* break: NULL: none */
-	uint32_t accepted;  /* doctor's warnings: 1 << enum warning */
+	struct thresholds warn, most;
+	uint32_t accepted; /* doctor's warnings: 1 << enum warning */
 	enum help help;
 	struct error error;               /* a server that could not be added */
 	const char *key, *token;          /* of several keys: tokens.h */

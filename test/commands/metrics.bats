@@ -52,6 +52,7 @@ tells_of_keys() {
 }
 
 @test "list tells of each lock on three servers as a quorum has it" {
+	servers_start 3 --appendonly yes --appendfsync always
 	local file=$TMP/file
 	tells_of_keys
 	hold_exclusive 0 token web3 812 backup.sh 4 "$KEY-one"
@@ -146,7 +147,7 @@ tells_of_servers() {
 
 @test "if servers cannot be reached the file says so, and nothing of locks" {
 	local file=$TMP/file
-	servers_start 3
+	servers_start 3 --appendonly yes --appendfsync always
 	redlock run "$KEY" true
 	redlock list --format prometheus --output "$file"
 	expect 0
