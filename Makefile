@@ -111,7 +111,7 @@ uninstall:
 
 PAGES = $(foreach page,$(notdir $(wildcard man/*)),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(page))
 # COMMAND=PAGE: one page has several commands
-SHARED = extend=acquire release=acquire list=status history=status wait=status break=status
+SHARED = extend=acquire release=acquire list=status history=status check=status wait=status break=status
 
 ## dist        the source as build/redlock-VERSION.tar.gz, the same for a commit anywhere
 dist:

@@ -246,6 +246,36 @@ members() {
 	redis-cli -s "$other" -a secret --no-auth-warning CONFIG SET requirepass '' </dev/null
 }
 
+@test "the exit statuses of check, and its line" {
+	is() {
+		local want=$1
+		shift
+		redlock check "$@"
+		[[ $status == "$want" && ${#lines[@]} == 1 && $stderr == '' ]] || { echo "not $want but $status: $*: $output $stderr" >&2 && false; }
+	}
+	is 0 "$KEY"
+	[[ $output =~ ^"REDLOCK OK - "[^|]*' | held='[0-9.]+'s;;;0 waiting='[0-9]+';;;0 wait='[0-9.]+'s;;;0 age=U;;;0'$ ]]
+	is 2 --max-age 1d "$KEY"
+	[[ $output == 'REDLOCK CRITICAL - '* ]]
+	is 1 --warn-age 1d "$KEY"
+	[[ $output == 'REDLOCK WARNING - '* ]]
+	is 3 -S unix:///nonexistent/s "$KEY"
+	[[ $output == 'REDLOCK UNKNOWN - '* ]]
+	is 3 --no-such-option
+}
+
+@test "the names of the metrics" {
+	"$REDLOCK" run "$KEY" true
+	redlock list --format prometheus "$KEY"
+	[[ $(grep -o '^redlock_[a-z_]*' <<<"$output" | paste -sd ' ') == "redlock_up redlock_held redlock_holders redlock_held_seconds \
+redlock_waiters redlock_oldest_wait_seconds redlock_last_run_timestamp_seconds redlock_last_run_duration_seconds \
+redlock_last_run_exit_status redlock_last_run_success redlock_last_success_timestamp_seconds" ]]
+	redlock doctor --format prometheus
+	[[ $(grep -o '^redlock_[a-z_]*' <<<"$output" | paste -sd ' ') == "redlock_quorum redlock_votes redlock_votes_needed redlock_server_up \
+redlock_server_vote redlock_server_round_trip_seconds redlock_server_clock_offset_seconds redlock_server_uptime_seconds \
+redlock_server_warnings" ]]
+}
+
 @test "the exit statuses that the manual names are those of the source" {
 	diff <(sed -n '/^enum exit_code/,/^}/s/.* = \([0-9]*\),.*/\1/p' "$ROOT/src/base/error.h") \
 		<(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EXAMPLES/s/^\.It //p' "$ROOT/man/redlock.1")

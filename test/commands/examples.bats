@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The examples of redlock-acquire(1), redlock-run(1) and redlock.sh(1), as they stand there. What they
+# The examples of redlock-acquire(1), redlock-run(1), redlock-status(1) and redlock.sh(1), as they stand there. What they
 # call, such as `build` or `./deploy.sh`, are scripts of the tests.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for inner shells; tests are subshells; helpers set and use them
@@ -8,6 +8,7 @@ load ../lib/helper
 load ../lib/cli
 load ../lib/script
 load ../lib/tls
+load ../lib/metrics
 
 setup_file() {
 	servers_start 1
@@ -62,7 +63,7 @@ is_free() {
 
 @test "every example is run by a test" {
 	local page text shown found=0
-	for page in redlock-acquire.1 redlock-run.1 redlock.sh.1; do
+	for page in redlock-acquire.1 redlock-run.1 redlock-status.1 redlock.sh.1; do
 		shown=$(grep -ohE "(example $page|cron_runs) '[^']+'" "$BATS_TEST_FILENAME" | sed "s/^[^']*'//; s/'$//" |
 			while IFS= read -r text; do example "$page" "$text" | md5sum; done)
 		while IFS= read -rd $'\f' text; do
@@ -518,4 +519,158 @@ postgres_start() {
 	REDLOCK_QUARANTINE=0 run --separate-stderr sh job.sh
 	[[ $status == 77 || $status == 69 ]]
 	[[ $(wc -l <said) == 1 ]]
+}
+
+# ---------------------------------------------------------------- redlock-status(1)
+
+@test "those that hold locks for deployments are listed" {
+	example redlock-status.1 'Who holds locks for deployments' >job.sh
+	redlock acquire deploy/shop
+	redlock acquire other
+	run --separate-stderr sh job.sh
+	expect 0 'deploy/shop: exclusive, held by .*'
+}
+
+@test "a report waits until nobody deploys any more" {
+	example redlock-status.1 'Start when nobody deploys' >job.sh
+	steps bin/report.sh
+	rcli 0 SET deploy another >/dev/null
+	spawn job sh job.sh
+	wait_until '(($(rcli 0 ZCARD "{deploy}:redlock:waits") == 1))'
+	[[ ! -e said ]]
+	rcli 0 DEL deploy >/dev/null
+	finish job
+	expect 0
+	has_said 'report.sh '
+}
+
+@test "the command for NRPE is critical until the nightly run has succeeded" {
+	example redlock-status.1 'A command for NRPE' | sed -n 's/^command.nightly.=//p' >job.sh
+	[[ -s job.sh ]]
+	run --separate-stderr sh job.sh
+	expect 2 'REDLOCK CRITICAL - nightly: free; no success known \| .*'
+	redlock run nightly true
+	run --separate-stderr sh job.sh
+	expect 0 'REDLOCK OK - nightly: free; last success .* ago \| .*'
+}
+
+# here_not_there: its input, with a folder of the test's and the redlock that is tested.
+here_not_there() {
+	sed "s|/var/lib/prometheus/node-exporter|$TMP|; s|/usr/bin/redlock|$TMP/bin/redlock|"
+}
+
+@test "cron writes the metrics, and has nothing to mail, whether or not servers answer" {
+	local jobs
+	example redlock-status.1 'From cron, for node_exporter' | here_not_there >crontab
+	mapfile -t jobs <crontab
+	((${#jobs[@]} == 2))
+	cron_jobs() {
+		local line
+		for line in "${jobs[@]}"; do
+			[[ $line =~ ^([0-9*/]+\ +){5}(redlock .*) ]]
+			env -i PATH="$TMP/bin:/usr/bin:/bin" REDLOCK_SERVERS="$REDLOCK_SERVERS" sh -c "${BASH_REMATCH[2]}" || :
+		done
+	}
+	run --separate-stderr cron_jobs
+	expect 0
+	well_formed redlock.prom
+	well_formed redlock-doctor.prom
+	[[ $(metric redlock.prom redlock_up) == 1 && $(metric redlock-doctor.prom redlock_quorum) == 1 ]]
+	export REDLOCK_SERVERS=unix:///nonexistent/s
+	run --separate-stderr cron_jobs
+	expect 0
+	[[ $(metric redlock.prom redlock_up) == 0 && $(metric redlock-doctor.prom redlock_quorum) == 0 ]]
+}
+
+@test "systemd's service writes the metrics, and its timer starts it" {
+	local line
+	example redlock-status.1 'redlock-metrics.service' | here_not_there >redlock-metrics.service
+	example redlock-status.1 'redlock-metrics.timer' >redlock-metrics.timer
+	[[ $(grep -c "^ExecStart=-" redlock-metrics.service) == 2 ]]
+	while read -r line; do
+		# shellcheck disable=SC2086 # words, as systemd has them
+		run --separate-stderr ${line#ExecStart=-}
+		expect 0
+	done < <(grep '^ExecStart=-' redlock-metrics.service)
+	[[ $(metric redlock.prom redlock_up) == 1 && $(metric redlock-doctor.prom redlock_quorum) == 1 ]]
+	[[ $(type -P systemd-analyze) ]] || skip "systemd is not here to read them"
+	run systemd-analyze verify "$TMP/redlock-metrics.service" "$TMP/redlock-metrics.timer"
+	[[ $status == 0 && $output != *redlock-metrics*:*:* ]]
+}
+
+# alerts RULE_TESTS: what promtool says of the rules in these tests.
+alerts() {
+	printf 'rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n' >tests.yml
+	cat >>tests.yml
+	promtool test rules tests.yml
+}
+
+@test "the rules of Prometheus alert if something is wrong, or nothing is known" {
+	[[ $(type -P promtool) ]] || skip "needs promtool"
+	example redlock-status.1 'Rules of Prometheus' >rules.yml
+	promtool check rules rules.yml
+	# nothing is known
+	alerts <<-'END'
+		- interval: 1m
+		  input_series: []
+		  alert_rule_test:
+		  - {eval_time: 30m, alertname: RedlockUnknown, exp_alerts: [{exp_annotations: {summary: redlock list does not reach a quorum of its servers}}]}
+		  - {eval_time: 30m, alertname: RedlockStale, exp_alerts: [{exp_annotations: {summary: the metrics of redlock are not written any more}}]}
+		  - {eval_time: 30m, alertname: RedlockNoQuorum, exp_alerts: [{exp_annotations: {summary: too few servers would grant a lock}}]}
+		  - {eval_time: 30m, alertname: NightlyMissing, exp_alerts: [{exp_labels: {key: nightly}, exp_annotations: {summary: nightly has not succeeded for 26 hours}}]}
+		  - {eval_time: 30m, alertname: NightlyStuck, exp_alerts: []}
+	END
+	# all is well
+	alerts <<-'END'
+		- interval: 1m
+		  input_series:
+		  - {series: redlock_up, values: 1x60}
+		  - {series: redlock_quorum, values: 1x60}
+		  - {series: 'redlock_server_vote{server="redis://lock1:6379"}', values: 1x60}
+		  - {series: 'node_textfile_mtime_seconds{file="/var/lib/prometheus/node-exporter/redlock.prom"}', values: 0+60x60}
+		  - {series: 'node_textfile_mtime_seconds{file="/var/lib/prometheus/node-exporter/redlock-doctor.prom"}', values: 0+60x60}
+		  - {series: 'redlock_last_success_timestamp_seconds{key="nightly"}', values: 0x60}
+		  - {series: 'redlock_held_seconds{key="nightly"}', values: 0x60}
+		  - {series: 'redlock_oldest_wait_seconds{key="nightly"}', values: 0x60}
+		  alert_rule_test:
+		  - {eval_time: 60m, alertname: RedlockUnknown, exp_alerts: []}
+		  - {eval_time: 60m, alertname: RedlockStale, exp_alerts: []}
+		  - {eval_time: 60m, alertname: RedlockNoQuorum, exp_alerts: []}
+		  - {eval_time: 60m, alertname: RedlockNoVote, exp_alerts: []}
+		  - {eval_time: 60m, alertname: NightlyMissing, exp_alerts: []}
+		  - {eval_time: 60m, alertname: NightlyStuck, exp_alerts: []}
+		  - {eval_time: 60m, alertname: RedlockQueue, exp_alerts: []}
+	END
+	# all is wrong
+	alerts <<-'END'
+		- interval: 1m
+		  input_series:
+		  - {series: redlock_up, values: 0x1700}
+		  - {series: redlock_quorum, values: 0x1700}
+		  - {series: 'redlock_server_vote{server="redis://lock1:6379"}', values: 0x1700}
+		  - {series: 'node_textfile_mtime_seconds{file="/var/lib/prometheus/node-exporter/redlock.prom"}', values: 0x1700}
+		  - {series: 'redlock_last_success_timestamp_seconds{key="nightly",instance="a"}', values: 0x1700}
+		  - {series: 'redlock_held_seconds{key="nightly"}', values: 0+60x1700}
+		  - {series: 'redlock_oldest_wait_seconds{key="nightly"}', values: 0+60x1700}
+		  alert_rule_test:
+		  - {eval_time: 28h, alertname: RedlockUnknown, exp_alerts: [{exp_annotations: {summary: redlock list does not reach a quorum of its servers}}]}
+		  - eval_time: 28h
+		    alertname: RedlockStale
+		    exp_alerts:
+		    - exp_labels: {file: /var/lib/prometheus/node-exporter/redlock.prom}
+		      exp_annotations: {summary: the metrics of redlock are not written any more}
+		  - {eval_time: 28h, alertname: RedlockNoQuorum, exp_alerts: [{exp_annotations: {summary: too few servers would grant a lock}}]}
+		  - {eval_time: 28h, alertname: RedlockNoVote, exp_alerts: [{exp_labels: {server: 'redis://lock1:6379'}, exp_annotations: {summary: 'redis://lock1:6379 would not grant a lock'}}]}
+		  - {eval_time: 28h, alertname: NightlyMissing, exp_alerts: [{exp_annotations: {summary: nightly has not succeeded for 26 hours}}]}
+		  - {eval_time: 28h, alertname: NightlyStuck, exp_alerts: [{exp_labels: {key: nightly}, exp_annotations: {summary: nightly has been running for 3 hours}}]}
+		  - {eval_time: 28h, alertname: RedlockQueue, exp_alerts: [{exp_labels: {key: nightly}, exp_annotations: {summary: somebody has waited for nightly for half an hour}}]}
+	END
+	# and they are about metrics that there are
+	redlock run nightly true
+	redlock list --format prometheus --output all.prom
+	redlock doctor --format prometheus --output doctor.prom
+	local name
+	for name in $(grep -o 'redlock_[a-z_]*' rules.yml | sort -u); do
+		grep -q "^$name[ {]" all.prom doctor.prom || { echo "no metric $name" >&2 && false; }
+	done
 }

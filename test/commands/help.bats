@@ -6,7 +6,7 @@
 load ../lib/helper
 load ../lib/cli
 
-COMMANDS=(run acquire release extend status list history wait break doctor fence)
+COMMANDS=(run acquire release extend status list history check wait break doctor fence)
 MAN=$ROOT/man/redlock.1
 PAGES=("$ROOT"/man/*.[15])
 
