@@ -204,7 +204,7 @@ static bool on_found(void *context, const struct listed *listed)
 
 static void list(struct quorum *quorum, const char *pattern)
 {
-	struct lister lister = {quorum, on_found, NULL};
+	struct lister lister = {.context = quorum, .found = on_found};
 	struct error error;
 
 	scan_locks(quorum, pattern, &lister, &error);
