@@ -31,13 +31,14 @@ static int read_number(const char **at, int64_t *number)
 		       : 0;
 }
 
-static int read_digest(struct past_run *run, const char **at)
+static int read_token(struct past_run *run, const char **at)
 {
-	if (strspn(*at, "0123456789abcdef") != RUN_DIGEST - 1 ||
-	    (*at)[RUN_DIGEST - 1] != ' ')
+	size_t length = strcspn(*at, " ");
+
+	if (length == 0 || length >= sizeof(run->token) || (*at)[length] != ' ')
 		return -1;
-	memcpy(run->digest, *at, RUN_DIGEST - 1);
-	*at += RUN_DIGEST;
+	memcpy(run->token, *at, length);
+	*at += length + 1;
 	return 0;
 }
 
@@ -109,7 +110,7 @@ int run_read(struct past_run *run, const char *text, size_t length, int64_t now)
 	memcpy(line, text, (size_t)(end - text));
 	line[end - text] = '\0';
 	length -= (size_t)(++end - text);
-	if (read_digest(run, &at) < 0 || read_number(&at, &run->held) < 0 ||
+	if (read_token(run, &at) < 0 || read_number(&at, &run->held) < 0 ||
 	    number_read(&at, 0, FENCE_LARGEST, &run->fence) < 0 ||
 	    *at++ != ' ' || read_waited(run, &at) < 0 || *at == '\0' ||
 	    read_since(run, end) < 0)

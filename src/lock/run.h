@@ -11,7 +11,7 @@
 
 #include "lock/record.h"
 
-#define RUN_DIGEST 17 /* the beginning of the digest of a token */
+#include "lock/token.h"
 #define RUN_BY 256
 
 enum run_end {
@@ -27,8 +27,8 @@ enum run_end {
 };
 
 struct past_run {
-	char digest[RUN_DIGEST];
-	int64_t fence; /* 0 if unknown */
+	char token[TOKEN_PREFIX_SIZE]; /* its beginning */
+	int64_t fence;                 /* 0 if unknown */
 	int64_t began; /* ms since 1970, by the server's clock */
 	int64_t age;  /* ms since then, by that clock; below 0 if it is ahead */
 	int64_t held; /* ms */

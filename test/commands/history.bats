@@ -408,7 +408,7 @@ waiters() {
 @test "--once-in: a success from more than an hour ahead is not believed, nor one that makes no sense" {
 	only 0
 	write_run 0 -7200000 'exit 0'
-	rcli 0 RPUSH "{$KEY}:redlock:runs" $'x exit 0\nsince=1700000000000 -\n'
+	rcli 0 RPUSH "{$KEY}:redlock:runs" $'x x exit 0\nsince=1700000000000 -\n'
 	rcli 0 RPUSH "{$KEY}:redlock:runs" $'0123456789abcdef 1 99999999999999999999 3 exit 0\nsince=x -\n'
 	redlock run --once-in 1h "$KEY" echo ran
 	expect 0 ran

@@ -66,7 +66,7 @@ server() {
 	redlock run "$KEY" true
 	expect 0
 	redlock status "$KEY"
-	expect 0 "$KEY: free, fence $(fence_at 0)$(server 0 free)"
+	expect 0 "$KEY: free, fence $(fence_at 0); last held by [^ ]+ $TIME ago for $TIME, exit 0$(server 0 free)"
 }
 
 @test "each of several KEYs is told, in their order" {

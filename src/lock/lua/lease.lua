@@ -16,7 +16,7 @@ end
 
 -- For how long what is beside KEY outlives a lock that has this description (--remember; ms).
 local function outlives(text)
-  return tonumber(text:match('\nremember=(%d+)\n')) or afterlife
+  return text:find('\nremember=', 1, true) and tonumber(text:match('\nremember=(%d+)\n')) or afterlife
 end
 
 -- The last holder of KEY, until when, and the longest ttl: so that a loss of KEY can be seen.

@@ -44,11 +44,26 @@ local function is_last()
     or try('hexists', record, 'hold:' .. hold) ~= 0)
 end
 
+-- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
+-- else with the last.
+local function note_end(is_last)
+  if kind == 'hash' and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
+    if not is_last then
+      return
+    end
+    ended = '0 - released'
+  end
+  local text = note_run(token, ended)
+  if text and (min_hold > 0 or not is_last) then
+    try('hset', record, 'holder:' .. token, (text:gsub('^since=%d+', '%0.')))
+  end
+end
+
 if kind == 'hash' and held > 0 and hold:find('^%*') then
   hold = pick_hold()
 end
 if ended ~= '' and hold then
-  note_end(kind, is_last(), min_hold > 0, ended)
+  note_end(is_last())
 end
 if held > 0 then
   if min_hold > 0 and is_last() then

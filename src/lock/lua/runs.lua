@@ -1,26 +1,29 @@
 -- What a run of KEY leaves behind: how it ended, in a list beside the record. An entry is
--- "digest held fence waited how", and the description of its holder below. Its first line is
--- "since=TIME HOLD"; a dot after TIME says that the run was noted, and a ~ that nobody has answered
+-- "token held fence waited how" (of the token 16 characters), and the description of its holder below,
+-- whose first line is "since=TIME HOLD"; a dot after TIME says that the run was noted, and a ~ that nobody has answered
 -- the grant yet. The list is not among KEYS: a user whose rights name each key has no history, but locks.
 
 -- ended: "fence waited how" (fence 0: the record's; waited in ms, or -). ends: when a run ended whose
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
 -- was noted now: then the caller removes it, or puts the dot in. Never fails.
 local function note_run(who, ended, ends)
-  local text, name = describe(who), record .. ':runs'
-  local since, mark = text:match('^since=(%d+)(.)')
+  local text, name = try('hget', record, 'holder:' .. who), record .. ':runs'
+  local since, mark
+  if type(text) == 'string' then
+    since, mark = text:match('^since=(%d+)(.)')
+  end
   if not since or mark == '.' or ends and mark == '~' then
     return
   end
   if ended:find('^0') then
     ended = (try('hget', record, 'fence:' .. who) or try('hget', record, 'fence') or 0) .. ended:sub(2)
   end
-  local count = try('rpush', name, format('%s %.0f %s\n', redis.sha1hex(who):sub(1, 16),
+  local count = try('rpush', name, format('%s %.0f %s\n', who:sub(1, 16),
     math.max((ends or now) - since, 0), ended) .. text:sub(1, 500))
   if type(count) == 'number' and count > 30 then -- the last twenty stay, and the last that succeeded
     local succeeded
     for _, run in ipairs(try('lrange', name, -99, -21)) do
-      succeeded = run:find('^[^\n]* exit 0\n') and run or succeeded
+      succeeded = run:find(' exit 0\nsince=', 1, true) and run or succeeded
     end
     try('ltrim', name, -20, -1)
     if succeeded then
@@ -35,10 +38,13 @@ end
 -- description), and how long ago (ms). What began more than an hour ahead was noted by a wrong clock.
 -- An error, if the history cannot be read.
 local function find_success(description)
-  local once, found, age = tonumber(description:match('\nonce=(%d+)\n'))
-  local all = once and try('lrange', record .. ':runs', -99, -1) or {}
+  if not description:find('\nonce=', 1, true) then
+    return
+  end
+  local once, found, age = tonumber(description:match('\nonce=(%d+)\n')) or 0
+  local all = try('lrange', record .. ':runs', -99, -1)
   for _, run in ipairs(all) do
-    local began = tonumber(run:match('^%x+ %d+ %d+ %S+ exit 0\nsince=(%d+) '))
+    local began = tonumber(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+) '))
     if began and now - began < (age or once) and began - now < 3600000 then
       found, age = run, now - began
     end
@@ -48,21 +54,6 @@ end
 
 -- How a run has ended whose holder never came back.
 local unknown = '0 - unknown'
-
--- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
--- else with the last. stays: KEY is not given back yet.
-local function note_end(kind, is_last, stays, ended)
-  if kind == 'hash' and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
-    if not is_last then
-      return
-    end
-    ended = '0 - released'
-  end
-  local text = note_run(token, ended)
-  if text and (stays or not is_last) then
-    try('hset', record, 'holder:' .. token, (text:gsub('^since=%d+', '%0.')))
-  end
-end
 
 -- Holders of a sorted set end one by one, by this server's clock. Returns KEY's kind after that.
 local function drop_expired()

@@ -21,6 +21,7 @@
 #include "settings/options.h"
 #include "base/output.h"
 #include "lock/record.h"
+#include "lock/run.h"
 #include "wait/requests.h"
 #include "lock/names.h"
 #include "base/signals.h"
@@ -139,6 +140,7 @@ static void check_json(const struct buffer *buffer)
 
 static void fuzz_output(const char *text, size_t size)
 {
+	struct past_run run;
 	struct buffer buffer = {0};
 	struct holder holder;
 	struct busy busy = {
@@ -157,6 +159,10 @@ static void fuzz_output(const char *text, size_t size)
 	if (output_fit(text, size, 7) > size)
 		abort();
 	record_parse(&holder, text, size);
+	if (run_read(&run, text, size, 1) == 0) {
+		run_print(&buffer, &run);
+		run_print_success(&buffer, &run, 1);
+	}
 	busy.holder = holder;
 	record_print_busy(&buffer, &busy);
 	buffer_release(&buffer);
