@@ -235,6 +235,13 @@ is_refused() {
 	(($(grep -c 'held by another' "$TMP/$1.err") > refused))
 }
 
+# holds_everywhere I...: one holder has KEY on all of these servers.
+holds_everywhere() {
+	local token
+	token=$(rcli "$1" GET "$KEY")
+	[[ $token ]] && key_held_by "$token" "$@"
+}
+
 # crosses SERVERS FIRST: the last server's message that KEY was free crosses with another request, which is refused,
 # as the next one holds KEY by then; FIRST of these to come is the message or the refusal.
 crosses() {
@@ -251,7 +258,8 @@ crosses() {
 	wait_until "queued 2 $all"
 	ends first
 	wait_until 'entered next'
-	wait_until "queued 0 $all"
+	# on every server: one that has not heard of it would answer, rightly, that KEY is free
+	wait_until "queued 0 $all && holds_everywhere $all"
 	refused=$(grep -c 'held by another' "$TMP/waiter.err")
 	proxy "$last" still
 	rcli "$last" CLIENT KILL TYPE normal SKIPME yes # so it asks again
