@@ -66,7 +66,7 @@ is_guard() {
 	spawn run "$REDLOCK" run -t 300s "$KEY" "$STAMP" "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
 	kill -KILL "$(pid run)"
-	wait_until 'is_still "$TMP/stamps"'
+	wait_until 'nobody_lives "$TMP/stamps"'
 }
 
 @test "redlock killed at any moment of its start: no command lives when its lease is over" {
@@ -142,7 +142,7 @@ is_quiet() {
 	start
 	guard=$(guard_of run)
 	stop_process "$(pid run)"
-	wait_until 'is_still "$TMP/stamps"'
+	wait_until 'nobody_lives "$TMP/stamps"'
 	wait_until "is_quiet $guard"
 	is_guard "$guard"
 	kill -CONT "$(pid run)"

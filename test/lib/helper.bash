@@ -624,6 +624,11 @@ is_still() {
 	[[ $(beats "$1") == "$before" ]]
 }
 
+# nobody_lives DIR: all that were in there are dead, and not only without a processor for a while.
+nobody_lives() {
+	flock -n "$1/witness" true
+}
+
 # assert_exclusive DIR COUNT: COUNT holders were there, never two at a time, their fences rising.
 assert_exclusive() {
 	if [[ -s $1/overlap ]]; then
