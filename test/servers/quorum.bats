@@ -311,11 +311,11 @@ late_name() {
 @test "under two names of one server a lock is extended and released once, with a warning" {
 	local token same warning patient='--server-timeout 20s' # both names have to answer
 	servers_start 2
+	server_kill 1 # or it makes up a quorum with one of the names
 	ln -s "$SERVERS/0/redis.sock" "$SERVERS/link.sock"
 	warning="redlock: $KEY: $(server_url 0) and unix://$SERVERS/link.sock are the same server: .*"
 	for same in "$(server_url 0),unix://$SERVERS/link.sock" \
 		"$(server_url 0),unix://$SERVERS/link.sock,$(server_url 1)"; do
-		# so both names are needed for a quorum
 		token=$("$REDLOCK" acquire --quarantine 0 -t 60s -S "$(server_url 0)" "$KEY")
 		# shellcheck disable=SC2086 # words
 		redlock extend $patient -S "$same" -t 600s "$KEY" "$token"
