@@ -39,7 +39,7 @@ setup() {
 		}
 	end
 	cat >"$TMP/inside.sh" <<-'end'
-		mount --bind /dev "$TMP/dev" && mount -t tmpfs none /dev || exit
+		mount --rbind /dev "$TMP/dev" && mount -t tmpfs -o mode=755 none /dev || exit
 		for name in null urandom; do : >"/dev/$name" && mount --bind "$TMP/dev/$name" "/dev/$name" || exit; done
 		exec perl "$TMP/log.pl" sh -c 'until [ -e "$TMP/ready" ]; do sleep 0.02; done; . "$TMP/job.sh"; : >"$TMP/over"'
 	end
