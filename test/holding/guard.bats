@@ -153,12 +153,12 @@ is_quiet() {
 @test "redlock stopped for less than its lease: nothing happens" {
 	servers_start 1
 	mkdir "$TMP/stamps"
-	spawn run "$REDLOCK" run -t 6s -k 200ms "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	spawn run "$REDLOCK" run -t $((6 * SLOW))s -k 200ms "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
 	stop_process "$(pid run)"
-	sleep 2.5 # past one renewal
+	pause $((2 * SLOW + 1)) # past one renewal
 	kill -CONT "$(pid run)"
-	wait_until '(($(rcli 0 PTTL "$KEY") > 4500))'
+	wait_until '(($(rcli 0 PTTL "$KEY") > 4500 * SLOW))'
 	is_beating "$TMP/stamps"
 	touch "$TMP/end"
 	finish run
@@ -243,13 +243,13 @@ in_the_net() {
 @test "cut off for less than the lease: nothing happens" {
 	mkdir "$TMP/stamps"
 	net_servers_start 3
-	net_spawn run "$REDLOCK" run --quarantine 0 -t 12s -k 200ms "$KEY" \
+	net_spawn run "$REDLOCK" run --quarantine 0 -t $((12 * SLOW))s -k 200ms "$KEY" \
 		"$STAMP" -u "$TMP/end" "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
 	net_drop both 0 1 2
-	sleep 4.5 # past one renewal
+	pause $((4 * SLOW + 1)) # past one renewal
 	net_heal
-	wait_until '(($(rcli 0 PTTL "$KEY") > 9000))'
+	wait_until '(($(rcli 0 PTTL "$KEY") > 9000 * SLOW))'
 	touch "$TMP/end"
 	finish run
 	expect 0
@@ -417,10 +417,12 @@ lose() {
 	local guard
 	servers_start 1
 	mkdir "$TMP/stamps"
-	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -d 3000 -x 4 "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -u "$TMP/end" -x 4 "$TMP/stamps"
 	wait_until 'stamped $TMP/stamps'
 	guard=$(guard_of run)
 	kill -KILL "$guard"
+	renewals 4 # which is more than one lease
+	touch "$TMP/end"
 	finish run
 	[[ $status == 4 && -z $output ]]
 	key_free 0
@@ -490,8 +492,9 @@ failing() {
 	stop_process "$(pid run)"
 	wait_until 'stamped $TMP/stamps'
 	dead_before_next
-	# for that it looks when it begins, before it kills and until they are gone; not all the time
-	(($(od -An -t d4 -j 8 -N 4 "$TMP/report") <= 6))
+	# for that it looks when it begins, before it kills and until they are gone; not all the time, which is
+	# 13 times before it kills, as each takes 300 ms
+	(($(od -An -t d4 -j 8 -N 4 "$TMP/report") <= 10))
 }
 
 # bats test_tags=native

@@ -247,7 +247,7 @@ host() {
 
 @test "--max-hold: a nested run passes the TERM on, and both keys are free" {
 	local most=1.5s
-	((SLOW == 1)) || most=8s # under valgrind
+	((SLOW == 1)) || most=8s
 	redlock run --max-hold "$most" -t 60s -k 10s "$KEY" "$REDLOCK" run "$KEY-inner" \
 		bash -c "exec 2>/dev/null; trap 'echo tidied; exit 4' TERM; while :; do sleep 0.02; done"
 	expect 124 tidied "redlock: $KEY: stopped after --max-hold $most"
@@ -258,7 +258,7 @@ host() {
 @test "--max-hold: a nested run's COMMAND that takes no TERM is gone as well" {
 	mkdir "$TMP/stamps"
 	local most=1.5s
-	((SLOW == 1)) || most=8s # under valgrind
+	((SLOW == 1)) || most=8s
 	redlock run --max-hold "$most" -k 300ms -t 6s "$KEY" "$REDLOCK" run "$KEY-inner" "$STAMP" -t -c 1 "$TMP/stamps"
 	expect 124 '' "redlock: $KEY: stopped after --max-hold $most"
 	stamped "$TMP/stamps" 2

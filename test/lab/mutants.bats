@@ -572,8 +572,11 @@ hung_message() {
 	token=$("$REDLOCK" acquire -t 60s "$KEY")
 	wait_turn a
 	wait_until 'queued 1 0 && listening 1 0' || return
+	# it must not hear from the Sentinels before the message is there
+	stop_process "$(pid a)" || return
 	master_hangs release 1500 release --server-timeout 60s -S "$(server_url 0)" "$KEY" "$token" || return
 	finish release || return
+	kill -CONT "$(pid a)"
 	wait_until 'listening 1 1 || ran a' || return
 	verdict test ! -e "$TMP/order"
 }

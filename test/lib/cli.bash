@@ -15,7 +15,7 @@ failed_rows=0
 refuses() {
 	local want=$1 pattern=$2 got=0 wrong='' lines
 	shift 2
-	timeout -k 1 20 "${TRACER[@]}" "$REDLOCK" "$@" </dev/null >"$TMP/refused.out" 2>"$TMP/refused.err" || got=$?
+	timeout -k 1 $((20 * SLOW)) "${TRACER[@]}" "$REDLOCK" "$@" </dev/null >"$TMP/refused.out" 2>"$TMP/refused.err" || got=$?
 	mapfile -t lines <"$TMP/refused.err"
 	[[ $got == "$want" ]] || wrong+="status $got, not $want; "
 	[[ ! -s $TMP/refused.out ]] || wrong+="output: $(head -c 200 "$TMP/refused.out"); "
@@ -83,7 +83,7 @@ died() {
 		waitpid $pid, 0;
 		print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8);
 		print ", core" if $? & 128;
-	' "$TMP" timeout -k 1 30 "$@" 3>&- 4>&-)
+	' "$TMP" timeout -k 1 $((30 * SLOW)) "$@" 3>&- 4>&-)
 }
 
 # json FILTER FILE: what jq makes of a file that holds one line with one JSON object.
@@ -156,7 +156,7 @@ type_keys() {
 at_terminal() {
 	(($#)) || set -- bash --norc --noprofile --noediting -i
 	status=0
-	PS1='ready> ' TERM=xterm HISTFILE='' LESS='' timeout -k 1 100 \
+	PS1='ready> ' TERM=xterm HISTFILE='' LESS='' timeout -k 1 $((100 * SLOW)) \
 		python3 -I "$ROOT/test/lib/tools/terminal.py" --seconds $((20 * SLOW)) "$@" 3>&- 4>&- || status=$?
 }
 

@@ -362,6 +362,7 @@ key_on() {
 # locks I [OPTION...]: KEY can be taken, is on this server then, and is released there.
 locks() {
 	local server=$1
+	local -x REDLOCK_SERVER_TIMEOUT=${SLOW}s
 	shift
 	redlock run -n "$@" "$KEY" redis-cli -s "$SERVERS/$server/redis.sock" EXISTS "$KEY"
 	expect 0 1 && key_free "$server"

@@ -798,7 +798,7 @@ asked() {
 	sentinels_hurry
 	locks 0
 	fail_over 0 1
-	redlock acquire -n "$KEY"
+	redlock acquire -n --server-timeout 9s "$KEY"
 	expect 0 '[0-9a-f]{32}'
 	key_held_by "$output" 1
 	caught_up 0 1

@@ -308,7 +308,7 @@ unanswered() {
 @test "a waiter whose patience is over leaves nothing, and the next one is served" {
 	local start
 	take
-	line_up a -w 5s
+	line_up a -w $((5 * SLOW))s
 	line_up b
 	finish a
 	expect 75 '' "redlock: $KEY: held by .* for .*"
