@@ -1,5 +1,7 @@
 #include "cmd/version.h"
 
+#include <unistd.h>
+
 #include "built.h"
 #include "cmd/print.h"
 #include "net/tls_load.h"

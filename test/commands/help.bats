@@ -95,7 +95,7 @@ setup() {
 		[[ ${lines[1]} =~ ^'hiredis: '/.*/libhiredis\.so\.[0-9.]+', built with '[0-9]+\.[0-9]+\.[0-9]+$ ]]
 		[[ ${lines[2]} =~ ^'TLS: OpenSSL '[0-9]+\.[0-9]+\.[0-9]+.*', by '/.*/redlock-tls\.so$ ]]
 		[[ ${lines[3]} =~ ^'libbsd: '[0-9.]+', '(static|shared)$ ]]
-		[[ ${lines[4]} =~ ^'C library: ' ]]
+		[[ ${lines[4]} == "C library: $(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'not the GNU C library')" ]]
 		[[ ${lines[5]} =~ ^'built by: '.+', for '[a-z0-9_]+-.*', '(32|64)' bits'$ ]]
 		[[ ${lines[6]} =~ ^'flags: '.*-fPIE.*-pie ]]
 		# it is the hiredis that is loaded
