@@ -35,7 +35,7 @@ SANITIZERS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
 	$(WARNINGS) $(HARDENING) -pthread -fno-asynchronous-unwind-tables \
 	-Isrc -I$(BUILD) $(INCLUDES) $(SANITIZERS) $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(LINKER_HAS) -Wl,--as-needed $(LDFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(LINKER_HAS) -Wl,--as-needed $(RUNTIME) $(LDFLAGS)
 # hiredis, which reads what servers send, is always the system's shared one. -lc in
 # front of libbsd: what both have comes from the C library. That has what is in -ldl,
 # too, but older ones do not.
@@ -61,9 +61,10 @@ $(BUILD)/redlock: $(OBJECTS)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBRARIES)
 
 $(BUILD)/redlock-tls.so: ALL_CFLAGS += -fPIC -fvisibility=hidden
+$(BUILD)/redlock-tls.so: RUNTIME =
 $(BUILD)/redlock-tls.so: $(MODULE_OBJECTS)
 	$(call say,LINK)
-	$(Q)$(CC) $(ALL_CFLAGS) -shared $(filter-out -pie,$(ALL_LDFLAGS)) \
+	$(Q)$(CC) $(filter-out $(SANITIZERS),$(ALL_CFLAGS)) -shared $(filter-out -pie,$(ALL_LDFLAGS)) \
 		-o $@ $^ $(OPENSSL)
 
 $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(BUILD)/scripts.h

@@ -37,7 +37,7 @@ ASKED := $(FLAGS)
 endif
 ifneq ($(FLAGS),$(ASKED))
 ifneq ($(shell mkdir -p $(BUILD) && CC=$(call quoted,CC) PKG_CONFIG=$(call quoted,PKG_CONFIG) \
-	FLAGS='$(subst ','\'',$(CPPFLAGS) $(CFLAGS))' LINKING=$(call quoted,LDFLAGS) \
+	FLAGS='$(subst ','\'',$(CPPFLAGS) $(CFLAGS))' SANITIZE=$(SANITIZE) LINKING=$(call quoted,LDFLAGS) \
 	scripts/probe >$(BUILD)/probed.new && mv $(BUILD)/probed.new $(BUILD)/probed.mk && \
 	rm -f $(BUILD)/flags && echo yes),yes)
 $(error scripts/probe failed)
