@@ -28,7 +28,7 @@ in_order() {
 	give_back
 	in_line "${names[@]}"
 	assert_exclusive "$TMP/stamps" "$1"
-	no_trace
+	wait_until no_trace
 }
 
 # in_line NAME...: these, who are verbose, end with 0 and have run in this order, behind whoever has
@@ -130,7 +130,7 @@ monitor() {
 	token=$output
 	(($(minutes_held) >= 3))
 	give_back
-	no_trace
+	wait_until no_trace
 }
 
 # minutes_held: how many servers let $token hold KEY for most of a minute.
@@ -156,7 +156,7 @@ minutes_held() {
 	give_back
 	all_end_well a
 	[[ ! -e $TMP/passed ]]
-	no_trace
+	wait_until no_trace
 }
 
 # stand_in REQUEST [SEEN]: somebody made by hand is at the head of server 0's queue, and listens.
@@ -177,6 +177,7 @@ stand_in() {
 	queued 0
 	wait_until '[[ $(<"$TMP/ears.out") == *"1 "[0-9]*" 3000 - "[0-9]* ]]'
 	# and one who waits is next
+	rcli 0 PEXPIRE "$KEY" 600000
 	line_up a
 	rcli 0 DEL "$KEY"
 	rcli 0 ZCARD "$(record):queue"
@@ -230,7 +231,7 @@ stand_in() {
 	all_end_well d
 	(($(first_beat) - start < 2500))
 	ran d
-	no_trace
+	wait_until no_trace
 }
 
 @test "a waiter that is stopped delays the others by its lease at most, and gets its turn later" {
@@ -252,7 +253,7 @@ stand_in() {
 	all_end_well a b
 	ran b a
 	assert_exclusive "$TMP/stamps" 2
-	no_trace
+	wait_until no_trace
 }
 
 # unanswered SERVERS: a waiter that hears nothing of its grant, however long its ttl, keeps the next one waiting for
@@ -300,7 +301,7 @@ unanswered() {
 	assert_exclusive "$TMP/stamps" 3
 	gap=$(($(first_beat 2) - end))
 	((gap > -100 && gap < 1500)) # the next request that is due anyhow may be 5 s away
-	no_trace
+	wait_until no_trace
 }
 
 # ---------------------------------------------------------------- giving up
@@ -319,7 +320,7 @@ unanswered() {
 	all_end_well b
 	(($(first_beat) - start < 2500))
 	ran b
-	no_trace
+	wait_until no_trace
 }
 
 @test "a KEY that was lost while others wait is known from then on only, who is told of it too" {
@@ -350,7 +351,7 @@ unanswered() {
 	done
 	give_back
 	all_end_well b
-	no_trace
+	wait_until no_trace
 }
 
 @test "a waiter that gives up while it is granted the lock leaves nothing, and the next one is served" {
@@ -407,7 +408,7 @@ unanswered() {
 	done
 	all_end_well "${names[@]}"
 	assert_exclusive "$TMP/stamps" 20
-	no_trace
+	wait_until no_trace
 }
 
 @test "of twenty that come at once and do not wait, one gets the lock at least" {
@@ -507,7 +508,7 @@ holds_without_place() {
 	give_back
 	in_line a b c
 	assert_exclusive "$TMP/stamps" 3
-	no_trace
+	wait_until no_trace
 }
 
 @test "a server that is restarted empty while others wait: all are served" {
@@ -538,7 +539,7 @@ holds_without_place() {
 	wait_until 'all_asked_again'
 	give_back
 	in_line w1 w2 w3 w4
-	no_trace
+	wait_until no_trace
 }
 
 # all_asked_again: every wish is of a later request than the first.
@@ -556,7 +557,7 @@ all_asked_again() {
 	wait_until 'first_asked_twice'
 	give_back
 	all_end_well a
-	no_trace
+	wait_until no_trace
 }
 
 # first_asked_twice: everybody has asked more than twice.
@@ -686,7 +687,7 @@ cut_off() {
 	all_end_well a b
 	ran a b
 	assert_exclusive "$TMP/stamps" 2
-	no_trace
+	wait_until no_trace
 }
 
 # ---------------------------------------------------------------- no queue
@@ -725,7 +726,7 @@ cut_off() {
 	all_end_well a b p t
 	[[ $(head -n 2 "$TMP/order") == a$'\n'b ]]
 	assert_exclusive "$TMP/stamps" 4
-	no_trace
+	wait_until no_trace
 }
 
 # ---------------------------------------------------------------- locks of other programs
@@ -751,7 +752,7 @@ cut_off() {
 	line_up c
 	rcli 0 DEL "$KEY"
 	all_end_well c
-	no_trace
+	wait_until no_trace
 }
 
 # requests_in SECONDS: how many for a lock come in that time.
@@ -879,7 +880,7 @@ requests_in() {
 	wait_until 'grep -q "held by .*, 1st in line, waiting for [12]" "$TMP/session.out"'
 	give_back
 	wait_until 'grep -q "end: 0" "$TMP/session.out"'
-	no_trace
+	wait_until no_trace
 }
 
 # ---------------------------------------------------------------- long lines
