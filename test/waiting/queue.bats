@@ -710,6 +710,32 @@ cut_off() {
 	run -1 grep -iE '"zadd"|"subscribe"' "$TMP/monitor.out"
 }
 
+# polls_on STOPPED...: of the servers of the set, these are killed while somebody polls, and come back empty.
+polls_on() {
+	local before i
+	TAKEN_FOR=6s take # servers that come back empty have no vote for so long
+	before=$(scripts_run 0)
+	spawn poller "$REDLOCK" run --quarantine 0 -t 3s --poll=20ms "$KEY" true
+	wait_until '(($(scripts_run 0) > before + 5))' # a quorum has answered
+	server_kill "$@"
+	wait_until '[[ -s $TMP/poller.err ]]'
+	for i; do server_launch "$i"; done
+	for i; do server_ready "$i"; done
+	finish poller
+	expect 0 '' "redlock: $KEY: still waiting: .*"
+	wait_until no_trace # one server may hear of the release a little later
+}
+
+@test "--poll waits through an outage that begins after an answer: one server" {
+	servers_start 1
+	polls_on 0
+}
+
+@test "--poll waits through an outage that begins after an answer: three servers" {
+	servers_start 3
+	polls_on 0 1
+}
+
 @test "--poll and --tries do not pass waiters" {
 	servers_start 1
 	take
