@@ -48,6 +48,11 @@ $(BUILD)/mutant/%/build/redlock: test/lab/mutants/%.patch $(BUILD)/redlock
 	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
 	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build build/redlock
 
+## mutate      what the tests notice of COUNT=100 small changes; SEED=1; test/lab/mutate/mutate -h
+export ONLY SHOW TIME
+mutate:
+	$(Q)BUILD=$(abspath $(BUILD)) test/lab/mutate/mutate
+
 ## valgrind    the tests with all memory watched, or TESTS='FILE ...'
 # On a machine that has nothing else to do: a start costs as much as 200 do
 # otherwise. 24 tests are left out, which say why.
@@ -149,7 +154,7 @@ debian:
 package:
 	$(Q)test/lab/package/run $(RELEASE)
 
-.PHONY: tests mutants valgrind bench stress mixed soak inject coverage fuzzers fuzz model debian \
+.PHONY: tests mutants mutate valgrind bench stress mixed soak inject coverage fuzzers fuzz model debian \
 	package
 .SECONDARY: $(FUZZ_OBJECTS)
 -include $(addsuffix .d,$(basename $(TOOLS)) $(UNITS)) $(FUZZ_OBJECTS:.o=.d)
