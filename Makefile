@@ -37,9 +37,10 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
 	-Isrc -I$(BUILD) $(INCLUDES) $(SANITIZERS) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(LINKER_HAS) -Wl,--as-needed $(RUNTIME) $(LDFLAGS)
 # hiredis, which reads what servers send, is always the system's shared one. -lc in
-# front of libbsd: what both have comes from the C library. That has what is in -ldl,
-# too, but older ones do not.
-LIBRARIES = $(HIREDIS) -ldl -lc $(LIBBSD)
+# front of libbsd: what both have comes from the C library. And in front of hiredis:
+# the loader looks for each symbol in this order, and most are the C library's. That
+# has what is in -ldl, too, but older ones do not.
+LIBRARIES = -lc $(HIREDIS) -ldl $(LIBBSD)
 
 ALL_SOURCES := $(patsubst src/%,%,$(sort $(wildcard src/*.c src/*/*.c)))
 # OpenSSL stays out of the program: only rediss:// opens it
