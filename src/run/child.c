@@ -128,14 +128,20 @@ __attribute__((no_sanitize_thread)) static int end(void *argument)
 	return 0;
 }
 
+/* Of COMMAND's process, and of the leader of its group, which may run at the same time.
+ * One is after the other, so that one page has what both use. */
+static struct {
+	char usual[USUAL_STACK];
+	char leader[256];
+} stacks __attribute__((aligned(16)));
+
 /* A process that leads a group of its own, and ends. It shares all that it can
  * with us, so that it costs little; nobody waits until it has run, as the group
  * is there at once. Its number, or -1 with errno. */
 static pid_t make_group(void)
 {
-	static char stack[256] __attribute__((aligned(16)));
 	pid_t pid =
-		clone(end, stack + sizeof(stack),
+		clone(end, stacks.leader + sizeof(stacks.leader),
 		      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND, NULL);
 
 	return pid > 0 && setpgid(pid, pid) == 0 ? pid : -1;
@@ -250,12 +256,11 @@ static void start_apart(struct child *child, struct start *start)
 /* On a stack of its own, which nobody has to map if the arguments are few. */
 static void start_process(struct child *child, struct start *start)
 {
-	static char usual[USUAL_STACK] __attribute__((aligned(16)));
 	size_t size = stack_size(start->command);
-	char *stack = usual, *top;
+	char *stack = stacks.usual, *top;
 
-	if (size <= sizeof(usual))
-		size = sizeof(usual);
+	if (size <= sizeof(stacks.usual))
+		size = sizeof(stacks.usual);
 	else
 		stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -272,7 +277,7 @@ static void start_process(struct child *child, struct start *start)
 		start_apart(child, start);
 	if (child->pid < 0)
 		start->cause = errno;
-	if (stack != usual)
+	if (stack != stacks.usual)
 		munmap(stack, size);
 }
 
