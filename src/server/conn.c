@@ -603,14 +603,17 @@ __attribute__((noinline)) static int receive_aside(struct conn *conn,
  * each with a connection of its own. */
 static int receive(struct conn *conn, conn_reply *callback, void *context)
 {
-	static char data[READ_SIZE];
-	static atomic_flag in_use = ATOMIC_FLAG_INIT;
+	/* on one page, if little comes */
+	static struct {
+		atomic_flag in_use;
+		char data[READ_SIZE];
+	} usual = {.in_use = ATOMIC_FLAG_INIT};
 	int result;
 
-	if (atomic_flag_test_and_set(&in_use))
+	if (atomic_flag_test_and_set(&usual.in_use))
 		return receive_aside(conn, callback, context);
-	result = receive_into(data, conn, callback, context);
-	atomic_flag_clear(&in_use);
+	result = receive_into(usual.data, conn, callback, context);
+	atomic_flag_clear(&usual.in_use);
 	return result;
 }
 

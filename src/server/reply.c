@@ -84,7 +84,11 @@ static void *create_small_array(const redisReadTask *task,
 static struct {
 	redisReplyObjectFunctions ours;
 	void *(*create_array)(const redisReadTask *, element_count);
-} functions = {.ours.createArray = create_small_array};
+	pthread_mutex_t mutex; /* here: not on a page of its own */
+} functions = {
+	.ours.createArray = create_small_array,
+	.mutex = PTHREAD_MUTEX_INITIALIZER,
+};
 
 /* hiredis takes any size, any depth, and any number of arrays: 13 bytes would
  * buy 16 GB, or the stack, and a MB of small ones 40 MB. NULL makes the reader
@@ -111,18 +115,17 @@ static void *create_small_array(const redisReadTask *task,
 
 redisReader *reply_reader_new(struct reply_bounds *bounds)
 {
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	redisReader *reader = redisReaderCreate();
 
 	if (reader == NULL)
 		memory_exhausted();
-	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(&functions.mutex);
 	if (functions.create_array == NULL) {
 		functions.ours = *reader->fn;
 		functions.create_array = functions.ours.createArray;
 		functions.ours.createArray = create_small_array;
 	}
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(&functions.mutex);
 	reader->fn = &functions.ours;
 	reader->privdata = bounds;
 	return reader;
