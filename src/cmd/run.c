@@ -349,17 +349,26 @@ static int prepare(void *supervisor)
 	return supervisor_prepare(supervisor);
 }
 
+/* 0, or the exit status. A function of its own: of a smaller stack fewer pages are
+ * touched. */
+__attribute__((noinline)) static int check_room(const struct settings *settings)
+{
+	struct error error;
+
+	if (config_check_room(settings, &error) == 0)
+		return 0;
+	log_error("%s", error.text);
+	return error.code;
+}
+
 int cmd_run(struct settings *settings)
 {
 	struct run run = {.settings = settings};
-	struct error error;
 	int status, signal = 0;
 
-	if (config_check_room(settings, &error) < 0) {
-		log_error("%s", error.text);
-		return error.code;
-	}
-	status = cmd_open(&run.session, settings);
+	status = check_room(settings);
+	if (status == 0)
+		status = cmd_open(&run.session, settings);
 	if (status != 0)
 		return status;
 	plan_command(&run);
