@@ -47,7 +47,7 @@ const struct command commands[] = {
 	{COMMAND_WAIT, "wait", "wait [OPTION ...] KEY",
 	 "wait until KEY is free, and take nothing", cmd_wait},
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",
-	 "take KEY away from whoever holds it", cmd_break},
+	 "have whoever holds KEY stop, and wait for that", cmd_break},
 	{COMMAND_DOCTOR, "doctor", "doctor [OPTION ...] [KEY]",
 	 "test whether each server would grant a lock, and if not, why",
 	 cmd_doctor},

@@ -191,11 +191,10 @@ static void hear_rights(struct doctor *doctor, size_t i,
 	else if (*rights_read(text, reply, 1) != '\0')
 		refuse(doctor, i, CAUSE_LACK, "its user lacks", text);
 	else if (*rights_read(text, reply, 2) != '\0')
-		warning_add(
-			&doctor->at[i].warnings, WARNING_RIGHTS,
-			"its user lacks", text,
-			", which waiters, status, list or history "
-			"need: see its ACL");
+		warning_add(&doctor->at[i].warnings, WARNING_RIGHTS,
+			    "its user lacks", text,
+			    ", which waiters, status, list or history "
+			    "need: see its ACL");
 }
 
 /* --- the life of a lock ---------------------------------------------------- */
