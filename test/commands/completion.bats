@@ -217,7 +217,7 @@ fish_offers() {
 	fish_offers 'redlock run -n --on-lost wa' warn
 	fish_offers 'redlock acquire --on-lost kill-' kill-group
 	fish_offers 'redlock acquire --format ' json shell
-	fish_offers 'redlock list --format ' json
+	fish_offers 'redlock list --format ' json prometheus
 	fish_offers "redlock run --cacert $TMP/so" "$TMP/some.pem"
 	fish_offers "redlock fence $TMP/so" "$TMP/some.pem"
 	fish_offers "redlock release $KEY/h" "$KEY/held"

@@ -63,6 +63,74 @@ tells_of_keys() {
 	between "$file" "redlock_oldest_wait_seconds{key=\"$KEY\"}" 7200 7500
 }
 
+# tells_of_runs: what list says of past runs, of whatever number of servers
+tells_of_runs() {
+	local began ended file=$TMP/file i digest
+	of() { metric "$file" "$1{key=\"$KEY$2\"}"; }
+	lists() { redlock list --format prometheus --output "$file" "$KEY*" && well_formed "$file"; }
+	began=$(server_ms 0)
+	redlock run "$KEY" true
+	ended=$(server_ms 0)
+	lists
+	between "$file" "redlock_last_run_timestamp_seconds{key=\"$KEY\"}" "$((began / 1000))" "$((ended / 1000 + 1))"
+	[[ $(of redlock_last_run_timestamp_seconds) == "$(of redlock_last_success_timestamp_seconds)" ]]
+	[[ $(of redlock_last_run_exit_status) == 0 && $(of redlock_last_run_success) == 1 ]]
+	between "$file" "redlock_last_run_duration_seconds{key=\"$KEY\"}" 0 "$(((ended - began) / 1000 + 1))"
+	began=$(of redlock_last_success_timestamp_seconds)
+	redlock run "$KEY" sh -c 'exit 3'
+	lists
+	[[ $(of redlock_last_run_exit_status) == 3 && $(of redlock_last_run_success) == 0 ]]
+	[[ $(of redlock_last_success_timestamp_seconds) == "$began" && $(of redlock_last_run_timestamp_seconds) != "$began" ]]
+	redlock run "$KEY" sh -c 'kill -9 $$'
+	lists
+	[[ $(of redlock_last_run_exit_status) == 137 && $(of redlock_last_run_success) == 0 ]]
+	redlock run --max-hold 10ms "$KEY" sleep 60
+	lists
+	[[ $(of redlock_last_run_exit_status) == 124 ]]
+	# acquire has no success, and no exit status
+	redlock acquire "$KEY-acquired"
+	redlock release "$KEY-acquired" "$output"
+	lists
+	[[ $(of redlock_last_run_timestamp_seconds -acquired) && ! $(of redlock_last_run_exit_status -acquired) ]]
+	[[ ! $(of redlock_last_run_success -acquired) && ! $(of redlock_last_success_timestamp_seconds -acquired) ]]
+	# what makes no sense is passed over, and a success that is older than 20 runs is found
+	digest=$(printf x | sha1sum | cut -c 1-16)
+	for ((i = 0; i < SERVER_COUNT; i++)); do
+		rcli "$i" HSET "$(record "$KEY-odd")" fence 5
+		rcli "$i" RPUSH "$(record "$KEY-odd"):runs" nonsense $'x exit 0\nsince=99999999999999999\n' \
+			"$digest 1500 7 - exit 0"$'\nsince=1000000 -\nhost=web3\n' "$digest 2000 8 - exit 1"$'\nsince=2000000 -\nhost=web3\n' \
+			"$digest 3000 8 - broken by me: 'exit 0'"$'\nsince=1500000 -\nhost=web3\n'
+		rcli "$i" HSET "$(record "$KEY-wrong")" fence 5
+		rcli "$i" SET "$(record "$KEY-wrong"):runs" text
+	done >"$TMP/answers"
+	lists
+	[[ $(of redlock_held -wrong) == 0 && ! $(of redlock_last_run_timestamp_seconds -wrong) ]]
+	[[ $(of redlock_last_success_timestamp_seconds -odd) == 1001.500 ]]
+	[[ $(of redlock_last_run_timestamp_seconds -odd) == 2002.000 && $(of redlock_last_run_duration_seconds -odd) == 2.000 ]]
+	[[ $(of redlock_last_run_exit_status -odd) == 1 ]]
+}
+
+@test "list tells of the last run of each KEY, and of the last that succeeded" {
+	servers_start 1
+	tells_of_runs
+}
+
+@test "list tells of runs on three servers, as history does, if one of them is down" {
+	local file=$TMP/file
+	servers_start 3 --appendonly yes --appendfsync always
+	tells_of_runs
+	server_kill 0
+	lists
+	[[ $(of redlock_last_run_exit_status) == 124 && $(of redlock_last_success_timestamp_seconds) ]]
+	# an attempt that only one server knows is no run; a success that only one knows is one
+	rcli 1 RPUSH "$(record):runs" "$(printf y | sha1sum | cut -c 1-16) 1000 9 - unknown"$'\n'"since=$(server_ms 1) -"$'\nhost=web3\n'
+	lists
+	[[ $(of redlock_last_run_exit_status) == 124 ]]
+	rcli 2 RPUSH "$(record):runs" "$(printf z | sha1sum | cut -c 1-16) 0 10 - exit 0"$'\n'"since=$(server_ms 2) -"$'\nhost=web3\n'
+	lists
+	[[ $(of redlock_last_run_exit_status) == 0 && $(of redlock_last_run_success) == 1 ]]
+}
+
 @test "without --output the metrics are printed, and so is where they are from" {
 	printf '[prod]\nserver = %s\n' "$(server_url 0)" >"$TMP/conf"
 	redlock list --format prometheus --config "$TMP/conf" --set prod "$KEY*"

@@ -1,10 +1,11 @@
 -- Tells of each of many who holds it: the first holder, and how many there are; and who waits for it.
 -- KEYS: KEY, its record, its queue, and those that only wait, for each
 -- ARGV: 1 to tell of the last runs (runs.lua), too
--- returns {1, {one ...}, this server's clock (ms), {last run, last one that succeeded ...}}; one is "known waiting oldest longest" (1 if the record is a lock's; how many
+-- returns {1, {one ...}, this server's clock (ms), {last run, last one that succeeded ...}}; a run is ''
+--         if there is none; one is "known waiting oldest longest" (1 if the record is a lock's; how many
 --         wait; ms that the first of them has waited, and that one of several holders has held KEY), and
 --         below: "type permits holders digest left held count" and the holder's description below that;
---         '' if it is not held; "later N" if its record is of protocol N; a run is '' if there is none
+--         '' if it is not held; "later N" if its record is of protocol N
 local answer, told = {}, {}
 
 local function count(line)
@@ -31,11 +32,15 @@ end
 local function tell_runs()
   local last, success, began, succeeded = '', '', -1, -1
   for _, run in ipairs(ARGV[3] == '1' and try('lrange', record .. ':runs', '-31', '-1') or {}) do
-    local since = tonumber(run:match('\nsince=(%d+)')) or 0
+    local how, since = run:match('^%x+ %d+ %d+ %S+ ([^\n]+)\nsince=(%d+)')
+    since = tonumber(since) or -1
+    if since > 2^53 then
+      since = -1
+    end
     if since > began then
       last, began = run, since
     end
-    if since > succeeded and run:find('^[^\n]* exit 0\n') then
+    if since > succeeded and how == 'exit 0' then
       success, succeeded = run, since
     end
   end
