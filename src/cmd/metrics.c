@@ -235,9 +235,9 @@ static int64_t exit_status(const struct past_run *run)
 static void add_runs(int64_t *value, const struct past_run *last,
 		     const struct past_run *success)
 {
-	if (success->digest[0] != '\0')
+	if (success->token[0] != '\0')
 		value[LAST_SUCCESS] = success->began + success->held;
-	if (last->digest[0] == '\0')
+	if (last->token[0] == '\0')
 		return;
 	value[LAST_RUN] = last->began + last->held;
 	value[DURATION] = last->held;

@@ -37,7 +37,7 @@ void history_release(struct history *history)
 void history_add(struct history *history, size_t server,
 		 const struct past_run *run)
 {
-	if (run->digest[0] == '\0')
+	if (run->token[0] == '\0')
 		return;
 	if (history->told_count == history->room) {
 		history->room = history->room > 0 ? 2 * history->room : 8;
@@ -75,7 +75,7 @@ void history_hear(void *context, size_t i, const struct reply *reply)
 
 static bool is_same_run(const struct past_run *a, const struct past_run *b)
 {
-	return strcmp(a->digest, b->digest) == 0 && a->fence == b->fence;
+	return strcmp(a->token, b->token) == 0 && a->fence == b->fence;
 }
 
 static bool is_same_end(const struct past_run *a, const struct past_run *b)
