@@ -138,6 +138,39 @@ $(BUILD)/fuzz/%.o: src/%.c | $(BUILD)/scripts.h
 	$(Q)mkdir -p $(@D)
 	$(Q)clang $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
 
+## simulate    redlock itself in simulated time: SEEDS=1000 from FIRST=1 on
+# test/lab/simulate/simulate.c says more. What is tried are the very objects that redlock is
+# linked from, but for those that call the system.
+SEEDS = 1000
+FIRST = 1
+JOBS = $(shell nproc)
+SIMULATE = $(addprefix $(BUILD)/simulate/,$(notdir $(patsubst %.c,%.o, \
+	$(wildcard test/lab/simulate/*.c))))
+SIMULATED = $(filter-out $(patsubst %,base/%.o,deadline log signals threads title) \
+	server/last_place.o server/drain.o,$(filter lock/% wait/% server/% base/% \
+	net/endpoint.o net/url.o run/watchdog.o,$(SOURCES:.c=.o)))
+SIMULATE_CFLAGS = $(filter-out -O2,$(TOOL_CFLAGS)) -O2 -U_FORTIFY_SOURCE -fPIE \
+	-fno-builtin-malloc $(INCLUDES) $(shell $(PKG_CONFIG) --cflags lua5.1)
+WRAPPED = clock_gettime gethostname getenv getuid eventfd eventfd_write close pthread_join
+link_simulate = $(Q)$(CC) $(ALL_CFLAGS) -pie $(WRAPPED:%=-Wl,--wrap=%) -o $@ $(SIMULATE) \
+	$(1) $(shell $(PKG_CONFIG) --libs lua5.1) $(OPENSSL) $(LIBRARIES) -lm
+
+simulate: $(BUILD)/simulate/simulate
+	$(Q)$< --jobs $(JOBS) $(FIRST) $$(($(FIRST) + $(SEEDS) - 1))
+
+$(BUILD)/simulate/simulate: $(SIMULATE) $(addprefix $(BUILD)/,$(SIMULATED))
+	$(call say,LINK)
+	$(call link_simulate,$(addprefix $(BUILD)/,$(SIMULATED)))
+
+$(BUILD)/simulate/%.o: test/lab/simulate/%.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SIMULATE_CFLAGS) -c -o $@ $<
+
+$(BUILD)/mutant/%/simulate: $(BUILD)/mutant/%/build/redlock $(SIMULATE)
+	$(call say,LINK)
+	$(call link_simulate,$(SIMULATED:%=$(BUILD)/mutant/$*/build/%))
+
 ## model       the protocol, searched by spin; DEPTH=full for long; test/lab/model/README
 DEPTH = short
 model:
@@ -154,7 +187,8 @@ debian:
 package:
 	$(Q)test/lab/package/run $(RELEASE)
 
-.PHONY: tests mutants mutate valgrind bench stress mixed soak inject coverage fuzzers fuzz model debian \
-	package
-.SECONDARY: $(FUZZ_OBJECTS)
--include $(addsuffix .d,$(basename $(TOOLS)) $(UNITS)) $(FUZZ_OBJECTS:.o=.d)
+.PHONY: tests mutants mutate valgrind bench stress mixed soak inject coverage fuzzers fuzz simulate model \
+	debian package
+.SECONDARY: $(FUZZ_OBJECTS) $(SIMULATE)
+-include $(addsuffix .d,$(basename $(TOOLS)) $(UNITS)) $(FUZZ_OBJECTS:.o=.d) \
+	$(SIMULATE:.o=.d)

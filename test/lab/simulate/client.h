@@ -1,0 +1,24 @@
+/*
+ * The clients: each starts one redlock after the other, which takes its key, has COMMAND
+ * run for a while, and gives the key back, as cmd/run.c does.
+ */
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include "plan.h"
+
+void clients_begin(void);
+
+/* No redlock is started any more. */
+void clients_end(void);
+
+/* Which client is at something, or -1. */
+int clients_busy(void);
+
+/* While it is calm nobody holds KEY longer than its plan says. */
+struct process *client_process(size_t client);
+
+/* The host of a client loses redlock: killed, but for COMMAND, which its guard ends. */
+void client_kill(size_t client);
+
+#endif

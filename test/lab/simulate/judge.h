@@ -1,0 +1,33 @@
+/*
+ * What redlock promises, judged while it happens. A promise that is broken ends the run.
+ */
+#ifndef JUDGE_H
+#define JUDGE_H
+
+#include "plan.h"
+
+/* COMMAND of a client runs from now on. owner: of a reentrant lock, else 0. */
+void judge_begin(size_t client, int64_t fence, size_t owner);
+void judge_end(size_t client);
+
+/* A client waits in the queue, or does no longer. */
+void judge_wait(size_t client);
+void judge_served(size_t client);
+
+/* Each waiter, now. */
+void judge_waiters(void);
+
+/* The largest fence of the key that anybody has held. */
+int64_t judge_fence(size_t key);
+
+/* What is left on the servers when nobody holds anything, or wants to. */
+void judge_leftovers(bool all);
+
+struct figures {
+	uint64_t grants, commands, calm_grants, calm_commands;
+	int64_t longest; /* us that anybody has waited while it was calm */
+};
+
+extern struct figures figures;
+
+#endif

@@ -1,0 +1,752 @@
+#include "network.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+
+#define CHANNELS_MOST 32
+#define FDS_MOST 8192
+#define RTO (200 * MS) /* until what was lost is sent again */
+
+enum way { TO_SERVER, FROM_SERVER };
+
+struct connection {
+	int fd;
+	bool is_event, signalled;
+	struct process *process;
+	struct node *node;
+	unsigned node_life;
+	size_t host;
+	int64_t arrival[2]; /* of the last segment */
+	bool forgotten;     /* nothing gets through any more */
+	/* the client's end */
+	bool open, up, ended;
+	int error;
+	struct buffer inbox;
+	size_t taken;
+	struct fiber *waiting;
+	/* the server's end */
+	bool accepted, closed;
+	struct buffer input;
+	struct buffer output;
+	char *channels[CHANNELS_MOST];
+	struct connection *next; /* of this node */
+};
+
+struct node nodes[NODES_MOST];
+size_t node_count;
+struct link links[HOSTS_MOST][NODES_MOST];
+
+static struct connection *table[FDS_MOST];
+static size_t table_end;
+static struct connection *accepted[NODES_MOST];
+static struct chance weather[HOSTS_MOST];
+
+int64_t node_now(const struct node *node)
+{
+	return clock_read(&node->wall);
+}
+
+/* --- segments -------------------------------------------------------------- */
+
+enum kind { OPENING, OPENED, REFUSED, DATA, END, RESET };
+
+struct segment {
+	struct connection *connection;
+	enum kind kind;
+	char *data;
+	size_t size;
+};
+
+static void arrive_at_server(struct segment *segment);
+static void arrive_at_client(struct segment *segment);
+
+static void do_arrive(void *context, uint64_t way)
+{
+	struct segment *segment = context;
+
+	world_mix(segment->size * 8 + segment->kind);
+	if (!segment->connection->forgotten) {
+		if (way == TO_SERVER)
+			arrive_at_server(segment);
+		else
+			arrive_at_client(segment);
+	}
+	free(segment->data);
+	free(segment);
+}
+
+static int64_t delay_of(const struct link *link, struct chance *chance)
+{
+	int64_t part = chance_between(chance, 0, 1000);
+	int64_t delay = link->distance +
+			link->jitter * part / 1000 * part / 1000 * part / 1000;
+
+	while (chance_is(chance, link->lost))
+		delay += RTO;
+	return delay;
+}
+
+static void send_segment(struct connection *connection, enum way way,
+			 enum kind kind, const void *data, size_t size)
+{
+	size_t host = connection->host, server = connection->node->number;
+	const struct link *link = &links[host][server];
+	struct chance *chance = &weather[host];
+	int64_t at = world_now + delay_of(link, chance);
+	struct segment *segment;
+
+	if (way == FROM_SERVER)
+		at += connection->node->slowness;
+	if (link->cut[way] > world_now) {
+		if (kind == RESET || kind == REFUSED)
+			return; /* nobody sends it again */
+		at += link->cut[way] - world_now +
+		      chance_between(chance, 0, 5 * RTO);
+	}
+	if (at <= connection->arrival[way])
+		at = connection->arrival[way] + 1;
+	connection->arrival[way] = at;
+	segment = xcalloc(1, sizeof(*segment));
+	*segment = (struct segment){connection, kind, NULL, size};
+	if (size > 0) {
+		segment->data = xcalloc(1, size);
+		memcpy(segment->data, data, size);
+	}
+	world_at(at, do_arrive, segment, way);
+}
+
+/* --- the server's end ------------------------------------------------------ */
+
+static void unlink_connection(struct connection *connection)
+{
+	struct connection **at = &accepted[connection->node->number];
+
+	while (*at != NULL && *at != connection)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = connection->next;
+}
+
+static void close_at_server(struct connection *connection, enum kind kind)
+{
+	if (connection->closed)
+		return;
+	connection->closed = true;
+	unlink_connection(connection);
+	for (size_t i = 0; i < CHANNELS_MOST; i++) {
+		free(connection->channels[i]);
+		connection->channels[i] = NULL;
+	}
+	buffer_release(&connection->input);
+	send_segment(connection, FROM_SERVER, kind, NULL, 0);
+}
+
+static bool listens(const struct connection *connection, struct word channel)
+{
+	for (size_t i = 0; i < CHANNELS_MOST; i++)
+		if (connection->channels[i] != NULL &&
+		    strlen(connection->channels[i]) == channel.length &&
+		    memcmp(connection->channels[i], channel.data,
+			   channel.length) == 0)
+			return true;
+	return false;
+}
+
+static size_t count_subscribers(void *context, struct word channel)
+{
+	const struct node *node = context;
+	size_t count = 0;
+
+	for (struct connection *at = accepted[node->number]; at != NULL;
+	     at = at->next)
+		count += listens(at, channel);
+	return count;
+}
+
+static void add_word(struct buffer *text, struct word word)
+{
+	buffer_print(text, "$%zu\r\n", word.length);
+	buffer_append(text, word.data, word.length);
+	buffer_append(text, "\r\n", 2);
+}
+
+static size_t publish(void *context, struct word channel, struct word message)
+{
+	const struct node *node = context;
+	size_t count = 0;
+
+	for (struct connection *at = accepted[node->number]; at != NULL;
+	     at = at->next) {
+		struct buffer text = {0};
+
+		if (!listens(at, channel))
+			continue;
+		count++;
+		buffer_print(&text, "*3\r\n$7\r\nmessage\r\n");
+		add_word(&text, channel);
+		add_word(&text, message);
+		world_tell(node->name, "tells client %zu: %.*s", at->host,
+			   (int)message.length, message.data);
+		send_segment(at, FROM_SERVER, DATA, text.data, text.length);
+		buffer_release(&text);
+	}
+	return count;
+}
+
+static void subscribe(struct connection *connection, const struct word *words)
+{
+	size_t i = 0, count = 0;
+
+	while (i < CHANNELS_MOST && connection->channels[i] != NULL)
+		i++;
+	if (i == CHANNELS_MOST)
+		abort();
+	connection->channels[i] = strndup(words[1].data, words[1].length);
+	for (i = 0; i < CHANNELS_MOST; i++)
+		count += connection->channels[i] != NULL;
+	buffer_print(&connection->output, "*3\r\n$9\r\nsubscribe\r\n");
+	add_word(&connection->output, words[1]);
+	buffer_print(&connection->output, ":%zu\r\n", count);
+}
+
+/* All of them: one answer for each. */
+static void unsubscribe(struct connection *connection)
+{
+	size_t left = 0, said = 0;
+
+	for (size_t i = 0; i < CHANNELS_MOST; i++)
+		left += connection->channels[i] != NULL;
+	for (size_t i = 0; i < CHANNELS_MOST || said == 0; i++) {
+		char *channel =
+			i < CHANNELS_MOST ? connection->channels[i] : NULL;
+
+		if (channel == NULL && (i < CHANNELS_MOST || said > 0))
+			continue;
+		buffer_print(&connection->output,
+			     "*3\r\n$11\r\nunsubscribe\r\n");
+		if (channel != NULL)
+			add_word(&connection->output,
+				 (struct word){channel, strlen(channel)});
+		else
+			buffer_print(&connection->output, "$-1\r\n");
+		buffer_print(&connection->output, ":%zu\r\n",
+			     left > 0 ? --left : 0);
+		said++;
+		free(channel);
+		if (i < CHANNELS_MOST)
+			connection->channels[i] = NULL;
+	}
+}
+
+static void answer_info(const struct node *node, struct buffer *output)
+{
+	struct buffer text = {0};
+
+	buffer_print(&text,
+		     "# Server\r\nredis_version:7.0.15\r\nrun_id:%s\r\n"
+		     "uptime_in_seconds:%lld\r\n\r\n",
+		     node->run_id,
+		     (long long)((node_now(node) / SECOND) -
+				 node->started / SECOND));
+	add_word(output, (struct word){text.data, text.length});
+	buffer_release(&text);
+}
+
+static void answer_user(struct buffer *output)
+{
+	buffer_print(output, "*12\r\n$5\r\nflags\r\n*2\r\n$2\r\non\r\n$6\r\n"
+			     "nopass\r\n$9\r\npasswords\r\n*0\r\n$8\r\n"
+			     "commands\r\n$5\r\n+@all\r\n$4\r\nkeys\r\n$2\r\n"
+			     "~*\r\n$8\r\nchannels\r\n$2\r\n&*\r\n$9\r\n"
+			     "selectors\r\n*0\r\n");
+}
+
+static void answer_config(const struct node *node, struct buffer *output)
+{
+	struct word always = {"always", 6}, everysec = {"everysec", 8};
+
+	buffer_print(output, "*4\r\n$10\r\nappendonly\r\n");
+	add_word(output, node->keeps == KEEPS_NOTHING
+				 ? (struct word){"no", 2}
+				 : (struct word){"yes", 3});
+	buffer_print(output, "$11\r\nappendfsync\r\n");
+	add_word(output, node->keeps == KEEPS_ALWAYS ? always : everysec);
+}
+
+static void tell_request(const struct node *node,
+			 const struct connection *connection,
+			 const struct word *words, size_t count,
+			 const char *answer)
+{
+	struct buffer text = {0};
+
+	if (!world_tells)
+		return;
+	for (size_t i = word_is(words[0], "eval") ? 2 : 1; i < count; i++)
+		buffer_print(&text, " %.*s",
+			     (int)strcspn(words[i].length > 44 ? "..."
+							       : words[i].data,
+					  "\r\n"),
+			     words[i].length > 44 ? "..." : words[i].data);
+	buffer_print(&text, " -> ");
+	for (size_t i = 0; i < 160 && answer[i] != '\0'; i++)
+		if (answer[i] != '\r')
+			buffer_append(&text,
+				      answer[i] == '\n' ? " " : &answer[i], 1);
+	world_tell(node->name, "client %zu: %.*s%s", connection->host,
+		   (int)words[0].length, words[0].data, text.data);
+	buffer_release(&text);
+}
+
+static void execute(struct connection *connection, const struct word *words,
+		    size_t count)
+{
+	struct node *node = connection->node;
+	struct buffer *output = &connection->output;
+	size_t before = output->length;
+
+	if (word_is(words[0], "subscribe"))
+		subscribe(connection, words);
+	else if (word_is(words[0], "unsubscribe"))
+		unsubscribe(connection);
+	else if (word_is(words[0], "info"))
+		answer_info(node, output);
+	else if (word_is(words[0], "config"))
+		answer_config(node, output);
+	else if (word_is(words[0], "acl"))
+		answer_user(output);
+	else if (word_is(words[0], "client") || word_is(words[0], "auth"))
+		buffer_print(output, "+OK\r\n");
+	else
+		store_execute(node->store, node_now(node), words, count,
+			      output);
+	tell_request(node, connection, words, count, output->data + before);
+}
+
+#define WORDS_MOST 300
+
+/* The first request's length; 0: it is not all there. */
+static size_t read_request(const struct buffer *input, struct word *words,
+			   size_t *count)
+{
+	const char *at = input->data, *end = at + input->length, *line;
+
+	if (input->length == 0 ||
+	    (line = memchr(at, '\n', input->length)) == NULL)
+		return 0;
+	*count = strtoul(at + 1, NULL, 10);
+	if (*at != '*' || *count == 0 || *count > WORDS_MOST)
+		world_violation("a request that is none: %.40s", at);
+	at = line + 1;
+	for (size_t i = 0; i < *count; i++) {
+		size_t length;
+
+		if (at >= end ||
+		    (line = memchr(at, '\n', (size_t)(end - at))) == NULL)
+			return 0;
+		length = strtoul(at + 1, NULL, 10);
+		if ((size_t)(end - line - 1) < length + 2)
+			return 0;
+		words[i] = (struct word){line + 1, length};
+		at = line + 1 + length + 2;
+	}
+	return (size_t)(at - input->data);
+}
+
+static void send_output(struct connection *connection)
+{
+	if (connection->output.length > 0)
+		send_segment(connection, FROM_SERVER, DATA,
+			     connection->output.data,
+			     connection->output.length);
+	connection->output.length = 0;
+}
+
+/* The connection breaks around this request. True: it is not executed. */
+static bool breaks(struct connection *connection, bool *when)
+{
+	if (!*when)
+		return false;
+	*when = false;
+	connection->output.length = 0;
+	world_tell(connection->node->name,
+		   "its connection to client %zu breaks", connection->host);
+	close_at_server(connection, RESET);
+	return true;
+}
+
+static void serve(struct connection *connection)
+{
+	struct node *node = connection->node;
+	struct word words[WORDS_MOST];
+	size_t count, length;
+
+	while (!connection->closed && !node->stopped &&
+	       (length = read_request(&connection->input, words, &count)) > 0) {
+		if (breaks(connection, &node->breaks_before))
+			return;
+		execute(connection, words, count);
+		if (breaks(connection, &node->breaks_after))
+			return;
+		connection->input.length -= length;
+		memmove(connection->input.data, connection->input.data + length,
+			connection->input.length);
+	}
+	send_output(connection);
+}
+
+static void accept_connection(struct connection *connection)
+{
+	struct node *node = connection->node;
+
+	if (!node->up) {
+		send_segment(connection, FROM_SERVER, REFUSED, NULL, 0);
+		return;
+	}
+	connection->accepted = true;
+	connection->node_life = node->life;
+	connection->next = accepted[node->number];
+	accepted[node->number] = connection;
+	send_segment(connection, FROM_SERVER, OPENED, NULL, 0);
+}
+
+static void arrive_at_server(struct segment *segment)
+{
+	struct connection *connection = segment->connection;
+	struct node *node = connection->node;
+
+	if (!node->powered)
+		return;
+	if (segment->kind == OPENING) {
+		accept_connection(connection);
+	} else if (connection->closed || connection->node_life != node->life) {
+		if (segment->kind == DATA)
+			send_segment(connection, FROM_SERVER, RESET, NULL, 0);
+	} else if (segment->kind == DATA) {
+		buffer_append(&connection->input, segment->data, segment->size);
+		serve(connection);
+	} else if (segment->kind == RESET || !node->stopped) {
+		close_at_server(connection, END);
+	} /* one that is stopped reads the rest first: node_continue */
+}
+
+/* --- faults ---------------------------------------------------------------- */
+
+static void name_run(struct node *node)
+{
+	for (size_t i = 0; i < 40; i++)
+		node->run_id[i] = "0123456789abcdef"[chance_between(
+			&node->chance, 0, 15)];
+}
+
+void network_boot(struct node *node, int64_t uptime)
+{
+	const struct store_host host = {node, publish, count_subscribers};
+
+	node->up = node->powered = true;
+	node->life = 1;
+	node->store = store_new(&host);
+	node->started = node_now(node) - uptime;
+	name_run(node);
+}
+
+void network_begin(uint64_t seed, size_t count)
+{
+	node_count = count;
+	for (size_t i = 0; i < count; i++) {
+		nodes[i].number = i;
+		nodes[i].chance = chance_of(seed, 1000 + i);
+		snprintf(nodes[i].name, sizeof(nodes[i].name), "server %c",
+			 (char)('0' + i));
+	}
+	for (size_t i = 0; i < HOSTS_MOST; i++)
+		weather[i] = chance_of(seed, 2000 + i);
+}
+
+void node_stop(struct node *node)
+{
+	world_tell(node->name, "is stopped");
+	node->stopped = true;
+}
+
+void node_continue(struct node *node)
+{
+	struct connection *all[FDS_MOST];
+	size_t count = 0;
+
+	if (!node->stopped)
+		return;
+	world_tell(node->name, "goes on");
+	node->stopped = false;
+	for (struct connection *at = accepted[node->number]; at != NULL;
+	     at = at->next)
+		all[count++] = at;
+	/* in any order */
+	for (size_t i = count; i > 1; i--) {
+		size_t k = (size_t)chance_between(&node->chance, 0,
+						  (int64_t)i - 1);
+		struct connection *other = all[k];
+
+		all[k] = all[i - 1];
+		all[i - 1] = other;
+	}
+	for (size_t i = 0; i < count; i++) {
+		serve(all[i]);
+		if (!all[i]->open && !all[i]->closed)
+			close_at_server(all[i], END);
+	}
+}
+
+void node_kill(struct node *node, bool power)
+{
+	if (!node->up)
+		return;
+	world_tell(node->name, power ? "loses its power" : "is killed");
+	node->up = node->stopped = false;
+	node->powered = !power;
+	node->breaks_before = node->breaks_after = false;
+	while (accepted[node->number] != NULL) {
+		struct connection *first = accepted[node->number];
+
+		if (power) {
+			first->closed = true;
+			accepted[node->number] = first->next;
+			continue;
+		}
+		close_at_server(first, first->input.length > 0 ? RESET : END);
+	}
+}
+
+void node_restart(struct node *node, struct store *data)
+{
+	const struct store_host host = {node, publish, count_subscribers};
+
+	if (node->up)
+		abort();
+	world_tell(node->name, "is started %s",
+		   data != NULL ? "with what it had" : "empty");
+	store_free(node->store);
+	node->store = data != NULL ? data : store_new(&host);
+	node->up = node->powered = true;
+	node->life++;
+	node->started = node_now(node);
+	name_run(node);
+}
+
+void network_reset(size_t host, size_t server)
+{
+	for (size_t i = 0; i < table_end; i++) {
+		struct connection *at = table[i];
+
+		if (at == NULL || at->is_event || at->host != host ||
+		    at->node->number != server)
+			continue;
+		if (at->accepted && !at->closed)
+			close_at_server(at, RESET);
+	}
+}
+
+void network_forget(size_t host, size_t server)
+{
+	for (size_t i = 0; i < table_end; i++) {
+		struct connection *at = table[i];
+
+		if (at != NULL && !at->is_event && at->host == host &&
+		    at->node->number == server)
+			at->forgotten = true;
+	}
+}
+
+/* --- the client's end ------------------------------------------------------ */
+
+static void wake(struct connection *connection)
+{
+	if (connection->waiting != NULL)
+		world_wake(connection->waiting);
+	connection->waiting = NULL;
+}
+
+static void arrive_at_client(struct segment *segment)
+{
+	struct connection *connection = segment->connection;
+
+	if (!connection->open) {
+		if (segment->kind == DATA)
+			send_segment(connection, TO_SERVER, RESET, NULL, 0);
+		return;
+	}
+	switch (segment->kind) {
+	case OPENED:
+		connection->up = true;
+		break;
+	case REFUSED:
+		connection->error = ECONNREFUSED;
+		break;
+	case DATA:
+		buffer_append(&connection->inbox, segment->data, segment->size);
+		break;
+	case RESET:
+		connection->error = ECONNRESET;
+		break;
+	default:
+		connection->ended = true;
+	}
+	wake(connection);
+}
+
+static struct connection *new_fd(void)
+{
+	struct connection *connection = xcalloc(1, sizeof(*connection));
+	size_t i = 0;
+
+	while (table[i] != NULL)
+		if (++i == FDS_MOST)
+			abort();
+	table_end = i < table_end ? table_end : i + 1;
+	*connection = (struct connection){.fd = FD_FIRST + (int)i,
+					  .process = world_process(),
+					  .open = true};
+	table[i] = connection;
+	return connection;
+}
+
+struct connection *network_connection(int fd)
+{
+	return fd < FD_FIRST || fd >= FD_FIRST + FDS_MOST
+		       ? NULL
+		       : table[fd - FD_FIRST];
+}
+
+static struct connection *must_be(int fd)
+{
+	struct connection *connection = network_connection(fd);
+
+	if (connection == NULL)
+		world_violation("descriptor %d is not open", fd);
+	return connection;
+}
+
+int network_connect(size_t server)
+{
+	struct connection *connection = new_fd();
+
+	connection->node = &nodes[server];
+	connection->host = connection->process->host;
+	send_segment(connection, TO_SERVER, OPENING, NULL, 0);
+	return connection->fd;
+}
+
+static void close_connection(struct connection *connection, bool reset)
+{
+	table[connection->fd - FD_FIRST] = NULL;
+	connection->open = false;
+	connection->waiting = NULL;
+	if (connection->is_event) {
+		free(connection);
+		return;
+	}
+	if (connection->inbox.length > connection->taken)
+		reset = true; /* as the kernel does where something is unread */
+	buffer_release(&connection->inbox);
+	if (connection->error == 0)
+		send_segment(connection, TO_SERVER, reset ? RESET : END, NULL,
+			     0);
+}
+
+void network_close(int fd, bool reset)
+{
+	close_connection(must_be(fd), reset);
+}
+
+void network_close_all(struct process *process)
+{
+	for (size_t i = 0; i < table_end; i++)
+		if (table[i] != NULL && table[i]->process == process)
+			close_connection(table[i], false);
+}
+
+size_t network_open(const struct process *process)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < table_end; i++)
+		count += table[i] != NULL && table[i]->process == process;
+	return count;
+}
+
+enum link_state network_state(int fd, int *error)
+{
+	struct connection *connection = must_be(fd);
+
+	*error = connection->error;
+	return connection->error != 0 && !connection->up ? LINK_FAILED
+	       : connection->up                          ? LINK_UP
+							 : LINK_CONNECTING;
+}
+
+long network_receive(int fd, void *data, size_t size)
+{
+	struct connection *connection = must_be(fd);
+	size_t left = connection->inbox.length - connection->taken;
+
+	if (left == 0 && connection->error == 0 && connection->ended)
+		return 0;
+	if (left == 0) {
+		errno = connection->error != 0 ? connection->error : EAGAIN;
+		return -1;
+	}
+	size = left < size ? left : size;
+	memcpy(data, connection->inbox.data + connection->taken, size);
+	connection->taken += size;
+	if (connection->taken == connection->inbox.length)
+		connection->taken = connection->inbox.length = 0;
+	return (long)size;
+}
+
+long network_send(int fd, const void *data, size_t size)
+{
+	struct connection *connection = must_be(fd);
+
+	if (connection->error != 0) {
+		errno = connection->error;
+		return -1;
+	}
+	send_segment(connection, TO_SERVER, DATA, data, size);
+	return (long)size;
+}
+
+short network_ready(int fd, short events, struct fiber *fiber)
+{
+	struct connection *connection = must_be(fd);
+	bool readable = connection->signalled || connection->ended ||
+			connection->error != 0 ||
+			connection->inbox.length > connection->taken;
+	bool writable = connection->up || connection->error != 0;
+
+	connection->waiting = fiber;
+	return (short)((readable && (events & POLLIN) ? POLLIN : 0) |
+		       (writable && (events & POLLOUT) ? POLLOUT : 0) |
+		       (connection->error != 0 ? POLLERR : 0));
+}
+
+int network_event(void)
+{
+	struct connection *event = new_fd();
+
+	event->is_event = true;
+	return event->fd;
+}
+
+void network_signal(int fd)
+{
+	struct connection *event = must_be(fd);
+
+	event->signalled = true;
+	wake(event);
+}

@@ -1,0 +1,92 @@
+/*
+ * Redis servers, and the network between them and the processes.
+ *
+ * A connection is two streams of bytes, in order, as TCP's: what is lost comes later,
+ * unless the connection is cut silently. Each link, from a client's host to a server, has
+ * a distance and a jitter of its own. A link that is cut lets nothing through, in one
+ * direction or in both, until it is mended; what was sent meanwhile comes after that.
+ *
+ * A server executes what it reads at once, one request after the other. One that is
+ * stopped reads nothing; its kernel still accepts connections and what they send. One
+ * that was killed refuses them, and one without power says nothing at all.
+ */
+#ifndef NETWORK_H
+#define NETWORK_H
+
+#include "store.h"
+#include "world.h"
+
+#define NODES_MOST 7
+#define HOSTS_MOST 64
+#define FD_FIRST 1000 /* of connections and events */
+
+enum persistence { KEEPS_NOTHING, KEEPS_SOON, KEEPS_ALWAYS };
+
+struct node {
+	size_t number;
+	enum persistence keeps;
+	struct store *store;
+	bool up, stopped, powered;
+	unsigned life; /* how often it was started */
+	char run_id[41];
+	struct clock wall;
+	int64_t started;  /* us, by its wall clock */
+	int64_t slowness; /* us that an answer takes */
+	/* the next request: its connection breaks before or after it is executed */
+	bool breaks_before, breaks_after;
+	struct chance chance;
+	char name[12];
+};
+
+extern struct node nodes[NODES_MOST];
+extern size_t node_count;
+
+struct link {
+	int64_t distance, jitter; /* us, one way */
+	int64_t lost;             /* per mille */
+	int64_t cut[2];           /* until when; to the server, and from it */
+};
+
+extern struct link links[HOSTS_MOST][NODES_MOST];
+
+/* Which there are. uptime: us */
+void network_begin(uint64_t seed, size_t count);
+void network_boot(struct node *node, int64_t uptime);
+
+/* --- faults ----------------------------------------------------------------- */
+
+void node_stop(struct node *node);
+void node_continue(struct node *node);
+void node_kill(struct node *node, bool power);
+/* data: what it finds; NULL: nothing. Taken over. */
+void node_restart(struct node *node, struct store *data);
+void network_reset(size_t host, size_t node);  /* all connections, loudly */
+void network_forget(size_t host, size_t node); /* ... silently: half-open */
+
+int64_t node_now(const struct node *node); /* us since 1970 */
+
+/* --- for processes ---------------------------------------------------------- */
+
+struct connection;
+
+int network_connect(size_t node);
+struct connection *network_connection(int fd); /* NULL: no such thing */
+void network_close(int fd, bool reset);
+void network_close_all(struct process *process);
+size_t network_open(const struct process *process); /* connections */
+
+enum link_state { LINK_CONNECTING, LINK_UP, LINK_FAILED };
+enum link_state network_state(int fd, int *error);
+
+/* As recv(2) and send(2). */
+long network_receive(int fd, void *data, size_t size);
+long network_send(int fd, const void *data, size_t size);
+
+/* What poll(2) would say; the fiber is woken when that changes. */
+short network_ready(int fd, short events, struct fiber *fiber);
+
+/* An eventfd(2). */
+int network_event(void);
+void network_signal(int fd);
+
+#endif

@@ -1,0 +1,555 @@
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/lease.h"
+#include "client.h"
+#include "judge.h"
+
+#define DRIFT 4500 /* millionths that a clock is fast or slow, at most */
+#define AGE (5 * 86400 * SECOND) /* of servers, when the world begins */
+#define CALM 6 /* times as long as in a storm nothing is wanted */
+#define EPOCH (1700000000 * SECOND)
+#define HAND_OVER 300 /* ms that a hand-over may take, and some round trips */
+#define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
+
+struct plan plan;
+size_t plan_faults[FAULT_KINDS];
+
+static int64_t cuts[HOSTS_MOST][NODES_MOST];
+static struct store *old[NODES_MOST]; /* what a server has on its disk */
+
+const char *const fault_names[FAULT_KINDS] = {
+	[FAULT_CUT] = "a link is cut",
+	[FAULT_CUT_HOST] = "a client is cut off",
+	[FAULT_CUT_NODE] = "a server is cut off",
+	[FAULT_SLOW_LINK] = "a link is slow",
+	[FAULT_LOSS] = "a link loses packets",
+	[FAULT_RESET] = "connections are reset",
+	[FAULT_FORGOTTEN] = "connections are half-open",
+	[FAULT_STOP] = "a server is stopped",
+	[FAULT_RESTART] = "a server is restarted",
+	[FAULT_POWER] = "a server loses its power",
+	[FAULT_AMNESIA] = "a server is restarted without its data",
+	[FAULT_EMPTIED] = "a server is emptied",
+	[FAULT_BREAK] = "a connection breaks at a request",
+	[FAULT_SLOW_NODE] = "a server is slow",
+	[FAULT_PAUSE] = "a client is paused",
+	[FAULT_KILL] = "a client is killed",
+	[FAULT_WALL] = "a wall clock is set",
+};
+
+/* --- what there is --------------------------------------------------------- */
+
+static int64_t pick(struct chance *chance, const int64_t *choices, size_t count)
+{
+	return choices[chance_between(chance, 0, (int64_t)count - 1)];
+}
+
+static void draw_key(struct chance *chance, size_t i)
+{
+	static const int64_t ttls[] = {1000, 2000, 2000, 3000, 5000, 10000};
+	static const enum kind kinds[] = {KIND_EXCLUSIVE, KIND_EXCLUSIVE,
+					  KIND_EXCLUSIVE, KIND_SHARED,
+					  KIND_PERMITS,   KIND_REENTRANT};
+	struct key_plan *key = &plan.key[i];
+
+	snprintf(key->name, sizeof(key->name), "key%zu", i);
+	key->kind = kinds[chance_between(chance, 0, 5)];
+	key->mixed = key->kind == KIND_SHARED;
+	key->permits = chance_between(chance, 1, 4);
+	key->ttl = pick(chance, ttls, sizeof(ttls) / sizeof(ttls[0]));
+	key->timeout = lease_server_timeout(key->ttl);
+	key->kill_after = chance_between(chance, 0, lease_kill_after(key->ttl));
+	while (key->ttl <= lease_need(key->ttl, key->kill_after, key->timeout))
+		key->kill_after /= 2;
+}
+
+static void draw_client(struct chance *chance, size_t i)
+{
+	static const int64_t holds[] = {5, 20, 100, 500, 1500};
+	struct client_plan *client = &plan.client[i];
+	struct key_plan *key;
+
+	client->key = (size_t)chance_between(chance, 0, (int64_t)plan.keys - 1);
+	key = &plan.key[client->key];
+	client->kind = key->kind;
+	if (key->mixed && chance_is(chance, 500))
+		client->kind = KIND_EXCLUSIVE;
+	else if (chance_is(chance, 60))
+		client->kind = KIND_NONE;
+	client->think = chance_between(chance, 0, 3000);
+	client->hold = pick(chance, holds, 5);
+	if (chance_is(chance, 150))
+		client->hold = key->ttl < 3000 ? 3 * key->ttl : key->ttl;
+	client->limit = chance_is(chance, 200)
+				? chance_between(chance, 0, 4 * key->ttl)
+				: -1;
+	client->nonblock = chance_is(chance, 120);
+	client->poll = chance_is(chance, 120);
+	if (chance_is(chance, 80))
+		client->min_hold = chance_between(chance, 1, 1000);
+	key->users++;
+}
+
+static void draw_clients(struct chance *chance)
+{
+	plan.clients = (size_t)chance_between(chance, 2, 7);
+	if (chance_is(chance, 30))
+		plan.clients = (size_t)chance_between(chance, 10, CLIENTS_MOST);
+	plan.keys = (size_t)(chance_is(chance, 700)
+				     ? 1
+				     : chance_between(chance, 2, KEYS_MOST));
+	for (size_t i = 0; i < plan.keys; i++)
+		draw_key(chance, i);
+	for (size_t i = 0; i < plan.clients; i++)
+		draw_client(chance, i);
+}
+
+static int64_t longest_ttl(void)
+{
+	int64_t longest = 0;
+
+	for (size_t i = 0; i < plan.keys; i++)
+		if (plan.key[i].ttl > longest)
+			longest = plan.key[i].ttl;
+	return longest;
+}
+
+static int64_t longest_hold(size_t key)
+{
+	int64_t longest = 0;
+
+	for (size_t i = 0; i < plan.clients; i++)
+		if (plan.client[i].key == key) {
+			int64_t hold =
+				plan.client[i].hold + plan.client[i].min_hold;
+
+			if (hold > longest)
+				longest = hold;
+		}
+	return longest;
+}
+
+int64_t plan_think(size_t client)
+{
+	int64_t most = plan.client[client].think * MS;
+
+	for (size_t i = 0; i < plan.stretches; i++)
+		if (world_now >= plan.stretch[i].begins &&
+		    world_now < plan.stretch[i].ends)
+			return CALM * most;
+	return most;
+}
+
+int64_t plan_bound(size_t key)
+{
+	int64_t distance = 0;
+
+	for (size_t i = 0; i < plan.clients; i++)
+		for (size_t k = 0; k < plan.servers; k++)
+			if (links[i][k].distance + links[i][k].jitter >
+			    distance)
+				distance = links[i][k].distance +
+					   links[i][k].jitter;
+	return (int64_t)plan.key[key].users * (longest_hold(key) * MS +
+					       HAND_OVER * MS + 8 * distance) +
+	       (plan.key[key].ttl + RECOVERY) * MS;
+}
+
+/* --- faults ---------------------------------------------------------------- */
+
+static void draw_fault(struct chance *chance, int64_t from, int64_t until)
+{
+	static const int64_t lasts[] = {50, 300, 1000, 3000, 10000};
+	struct fault *fault = &plan.fault[plan.faults++];
+	int64_t longest;
+
+	*fault = (struct fault){
+		.kind = (enum fault_kind)chance_between(chance, 0,
+							FAULT_KINDS - 1),
+		.at = chance_between(chance, from, until),
+		.lasts = chance_between(chance, 0, pick(chance, lasts, 5) * MS),
+		.host = (size_t)chance_between(chance, 0,
+					       (int64_t)plan.clients - 1),
+		.node = (size_t)chance_between(chance, 0,
+					       (int64_t)plan.servers - 1),
+		.detail = (int64_t)(chance_draw(chance) >> 1),
+	};
+	longest = until + 2 * SECOND - fault->at;
+	if (fault->lasts > longest)
+		fault->lasts = longest;
+}
+
+static void draw_faults(struct chance *chance)
+{
+	int64_t at = chance_between(chance, 0, 4) * SECOND;
+
+	plan.stretches = chance_is(chance, 150) ? 2 : 1;
+	for (size_t i = 0; i < plan.stretches; i++) {
+		int64_t lasts = chance_between(chance, 2, 10) * SECOND;
+		int64_t count = chance_between(chance, 0, 25);
+		struct stretch *calm = &plan.stretch[i];
+
+		for (int64_t n = 0; n < count; n++)
+			draw_fault(chance, at, at + lasts);
+		calm->begins = at + lasts + 2 * SECOND;
+		calm->settled =
+			calm->begins + 2 * SECOND +
+			(plan.quarantine > longest_ttl() ? plan.quarantine
+							 : longest_ttl()) *
+				MS;
+		calm->ends = calm->settled + plan_bound(0) + SECOND;
+		for (size_t k = 1; k < plan.keys; k++)
+			if (calm->settled + plan_bound(k) > calm->ends)
+				calm->ends = calm->settled + plan_bound(k);
+		at = calm->ends;
+	}
+}
+
+static void draw_links(struct chance *chance)
+{
+	static const int64_t distances[] = {50, 200, 1000, 5000, 20000, 80000};
+	int64_t far = pick(chance, distances, 6);
+
+	for (size_t i = 0; i < plan.clients; i++)
+		for (size_t k = 0; k < plan.servers; k++)
+			links[i][k] = (struct link){
+				.distance = chance_between(chance, 50, far),
+				.jitter = chance_is(chance, 500) ? far / 10
+								 : 2 * far,
+			};
+}
+
+void plan_draw(uint64_t seed, size_t servers)
+{
+	static const int64_t counts[] = {1, 1, 3, 3, 3, 5, 7};
+	struct chance chance = chance_of(seed, 1);
+
+	plan.seed = seed;
+	plan.servers = (size_t)pick(&chance, counts, 7);
+	if (servers > 0)
+		plan.servers = servers;
+	draw_clients(&chance);
+	if (plan.servers >= 3)
+		plan.quarantine = chance_is(&chance, 50)
+					  ? lease_quarantine(longest_ttl())
+					  : longest_ttl();
+	draw_links(&chance);
+	draw_faults(&chance);
+}
+
+void plan_print(void)
+{
+	static const char *const kinds[] = {
+		[KIND_EXCLUSIVE] = "exclusive", [KIND_REENTRANT] = "reentrant",
+		[KIND_SHARED] = "shared",       [KIND_PERMITS] = "permits",
+		[KIND_NONE] = "waits only",
+	};
+
+	printf("seed %llu: %zu servers, quarantine %lld ms\n",
+	       (unsigned long long)plan.seed, plan.servers,
+	       (long long)plan.quarantine);
+	for (size_t i = 0; i < plan.keys; i++)
+		printf("%s: ttl %lld ms, a round %lld ms, --kill-after %lld "
+		       "ms, permits %lld\n",
+		       plan.key[i].name, (long long)plan.key[i].ttl,
+		       (long long)plan.key[i].timeout,
+		       (long long)plan.key[i].kill_after,
+		       (long long)plan.key[i].permits);
+	for (size_t i = 0; i < plan.clients; i++)
+		if (!plan.client[i].dropped)
+			printf("client %zu: key%zu, %s%s%s, holds it for up to "
+			       "%lld ms, waits for %lld ms\n",
+			       i, plan.client[i].key,
+			       kinds[plan.client[i].kind],
+			       plan.client[i].nonblock ? ", -n" : "",
+			       plan.client[i].poll ? ", --poll" : "",
+			       (long long)plan.client[i].hold,
+			       (long long)plan.client[i].limit);
+	for (size_t i = 0; i < plan.faults; i++)
+		if (!plan.fault[i].dropped)
+			printf("fault %zu at %.3f for %.3f s: %s (client %zu, "
+			       "server %zu)\n",
+			       i, (double)plan.fault[i].at / 1e6,
+			       (double)plan.fault[i].lasts / 1e6,
+			       fault_names[plan.fault[i].kind],
+			       plan.fault[i].host, plan.fault[i].node);
+	for (size_t i = 0; i < plan.stretches; i++)
+		printf("calm from %.3f on, settled at %.3f, until %.3f\n",
+		       (double)plan.stretch[i].begins / 1e6,
+		       (double)plan.stretch[i].settled / 1e6,
+		       (double)plan.stretch[i].ends / 1e6);
+}
+
+/* --- what happens ---------------------------------------------------------- */
+
+static void cut(size_t host, size_t node, int64_t way, int64_t lasts)
+{
+	for (int64_t i = 0; i < 2; i++)
+		if ((way & (1 << i)) == 0 &&
+		    links[host][node].cut[i] < world_now + lasts)
+			links[host][node].cut[i] = world_now + lasts;
+}
+
+static void do_near(void *context, uint64_t value)
+{
+	const struct fault *fault = context;
+	struct link *link = &links[fault->host][fault->node];
+
+	(void)value;
+	link->distance = cuts[fault->host][fault->node];
+	link->lost = 0;
+}
+
+static void do_fast(void *context, uint64_t value)
+{
+	(void)value;
+	((struct node *)context)->slowness = 0;
+}
+
+static void do_continue(void *context, uint64_t value)
+{
+	(void)value;
+	node_continue(context);
+}
+
+static void do_restart(void *context, uint64_t value)
+{
+	struct node *node = context;
+
+	if (!node->up)
+		node_restart(node, value ? store_copy(node->store) : NULL);
+}
+
+static void do_restart_old(void *context, uint64_t value)
+{
+	struct node *node = context;
+
+	(void)value;
+	if (node->up)
+		return;
+	node_restart(node, old[node->number]);
+	old[node->number] = NULL;
+}
+
+static struct word record_of(size_t key, char name[40])
+{
+	snprintf(name, 40, "{%s}:redlock", plan.key[key].name);
+	return (struct word){name, strlen(name)};
+}
+
+/* Whether all others know each fence, and for how long if this server is not to
+ * be restarted: then it may forget. */
+static bool may_forget(const struct node *node, bool up)
+{
+	char name[40];
+
+	if (plan.servers < 3)
+		return false;
+	for (size_t i = 0; i < plan.servers; i++)
+		for (size_t k = 0; k < plan.keys; k++) {
+			struct node *other = &nodes[i];
+			int64_t now = node_now(other) / MS;
+			struct word record = record_of(k, name);
+
+			if (other == node || judge_fence(k) == 0)
+				continue;
+			if (!other->up || store_field(other->store, now, record,
+						      "fence") < judge_fence(k))
+				return false;
+			if (up &&
+			    (store_field(other->store, now, record, "began") ==
+				     0 ||
+			     store_field(other->store, now, record, "began") >
+				     now - 2 * longest_ttl()))
+				return false;
+		}
+	return true;
+}
+
+static void forget(struct node *node, const struct fault *fault)
+{
+	bool empties = fault->kind == FAULT_EMPTIED;
+
+	if (!node->up || !may_forget(node, empties)) {
+		world_tell(node->name, "may not forget now");
+		return;
+	}
+	if (empties) {
+		world_tell(node->name, "is emptied");
+		store_clear(node->store);
+		return;
+	}
+	if (node->keeps != KEEPS_NOTHING)
+		return;
+	node_kill(node, fault->detail % 3 == 0);
+	world_at(world_now + fault->lasts,
+		 fault->detail % 2 == 0 && old[node->number] != NULL
+			 ? do_restart_old
+			 : do_restart,
+		 node, 0);
+}
+
+static void befall_client(const struct fault *fault)
+{
+	struct process *process = client_process(fault->host);
+
+	switch (fault->kind) {
+	case FAULT_PAUSE:
+		if (fault->detail % 2 == 0 && process->trap == 0) {
+			process->trap = 1 + fault->detail / 2 % 200;
+			process->trap_pause = fault->lasts + 1;
+		} else {
+			world_tell("process", "%zu is paused", fault->host);
+			world_pause(process, fault->lasts + 1);
+		}
+		break;
+	case FAULT_KILL:
+		if (fault->detail % 2 == 0 && process->trap == 0) {
+			process->trap = 1 + fault->detail / 2 % 200;
+			process->trap_pause = 0;
+		} else {
+			world_tell("process", "%zu is killed", fault->host);
+			client_kill(fault->host);
+		}
+		break;
+	default:
+		process->wall.offset = EPOCH +
+				       fault->detail % (200 * 86400 * SECOND) -
+				       100 * 86400 * SECOND;
+	}
+}
+
+static void befall_server(struct node *node, const struct fault *fault)
+{
+	int64_t ends = world_now + fault->lasts;
+
+	switch (fault->kind) {
+	case FAULT_STOP:
+		node_stop(node);
+		world_at(ends, do_continue, node, 0);
+		break;
+	case FAULT_RESTART:
+	case FAULT_POWER:
+		if (!node->up ||
+		    (node->keeps == KEEPS_NOTHING && plan.servers > 1))
+			break;
+		node_kill(node, fault->kind == FAULT_POWER);
+		world_at(ends, do_restart, node, 1);
+		break;
+	case FAULT_BREAK:
+		node->breaks_before = fault->detail % 2 == 0;
+		node->breaks_after = !node->breaks_before;
+		break;
+	case FAULT_SLOW_NODE:
+		node->slowness = fault->detail % (500 * MS);
+		world_at(ends, do_fast, node, 0);
+		break;
+	default:
+		forget(node, fault);
+	}
+}
+
+static void befall_network(struct fault *fault)
+{
+	struct link *link = &links[fault->host][fault->node];
+
+	switch (fault->kind) {
+	case FAULT_CUT:
+		cut(fault->host, fault->node, fault->detail % 3, fault->lasts);
+		break;
+	case FAULT_CUT_HOST:
+		for (size_t i = 0; i < plan.servers; i++)
+			cut(fault->host, i, fault->detail % 3, fault->lasts);
+		break;
+	case FAULT_CUT_NODE:
+		for (size_t i = 0; i < plan.clients; i++)
+			cut(i, fault->node, fault->detail % 3, fault->lasts);
+		break;
+	case FAULT_SLOW_LINK:
+		link->distance += fault->detail % SECOND;
+		world_at(world_now + fault->lasts, do_near, fault, 0);
+		break;
+	case FAULT_LOSS:
+		link->lost = fault->detail % 500;
+		world_at(world_now + fault->lasts, do_near, fault, 0);
+		break;
+	case FAULT_RESET:
+		network_reset(fault->host, fault->node);
+		break;
+	default:
+		network_forget(fault->host, fault->node);
+	}
+}
+
+static void do_befall(void *context, uint64_t value)
+{
+	struct fault *fault = context;
+
+	(void)value;
+	world_tell("FAULT", "%s (client %zu, server %zu)",
+		   fault_names[fault->kind], fault->host, fault->node);
+	plan_faults[fault->kind]++;
+	if (fault->kind <= FAULT_FORGOTTEN)
+		befall_network(fault);
+	else if (fault->kind <= FAULT_SLOW_NODE)
+		befall_server(&nodes[fault->node], fault);
+	else
+		befall_client(fault);
+}
+
+/* A server that keeps nothing at once has something on its disk from time to time. */
+static void do_save(void *context, uint64_t value)
+{
+	struct node *node = context;
+
+	(void)value;
+	if (node->up) {
+		if (old[node->number] != NULL)
+			store_free(old[node->number]);
+		old[node->number] = store_copy(node->store);
+	}
+}
+
+static void begin_clocks(struct chance *chance)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		nodes[i].wall = (struct clock){
+			EPOCH + chance_between(chance, 0, 2 * SECOND),
+			chance_between(chance, -DRIFT, DRIFT)};
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct process *process = client_process(i);
+
+		process->boot =
+			(struct clock){chance_between(chance, SECOND, AGE),
+				       chance_between(chance, -DRIFT, DRIFT)};
+		process->wall = process->boot;
+		process->wall.offset =
+			EPOCH + chance_between(chance, -SECOND, SECOND);
+	}
+}
+
+void plan_begin(void)
+{
+	struct chance chance = chance_of(plan.seed, 2);
+
+	network_begin(plan.seed, plan.servers);
+	begin_clocks(&chance);
+	for (size_t i = 0; i < plan.servers; i++) {
+		nodes[i].keeps =
+			(enum persistence)chance_between(&chance, 0, 2);
+		network_boot(&nodes[i], AGE);
+		for (int64_t n = 0; n < 6; n++)
+			world_at(chance_between(&chance, 0, 60 * SECOND),
+				 do_save, &nodes[i], 0);
+	}
+	for (size_t i = 0; i < plan.clients; i++)
+		for (size_t k = 0; k < plan.servers; k++)
+			cuts[i][k] = links[i][k].distance;
+	for (size_t i = 0; i < plan.faults; i++)
+		if (!plan.fault[i].dropped)
+			world_at(plan.fault[i].at, do_befall, &plan.fault[i],
+				 0);
+}

@@ -1,0 +1,118 @@
+/*
+ * What a seed stands for: servers, keys, clients, and the faults that befall them.
+ *
+ * Storms, in which faults come and go, alternate with calm stretches. When a calm
+ * stretch has begun, the world is given the time to settle: leases end, servers that
+ * were restarted get their vote. From then on whoever waits must get KEY within a bound.
+ *
+ * The faults stay within what redlock promises (redlock-protocol(7), Servers that
+ * forget):
+ *  - A single server keeps its data.
+ *  - Of several servers one forgets only while all others know the fences of all keys
+ *    and, if it is emptied while it is up, have known them for longer than two ttls. So
+ *    no server forgets before the last one that did has caught up.
+ *  - Clocks run at rates that differ by less than the drift. The wall clocks of clients
+ *    are set at will; those of servers are not, as leases end by them.
+ *  - All who use KEY have one ttl. The quarantine is at least the longest ttl.
+ *  - COMMAND ends when the guard says so: at the end of validity at the latest.
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "lock/lock.h"
+#include "network.h"
+
+#define KEYS_MOST 3
+#define CLIENTS_MOST 50
+#define FAULTS_MOST 200
+
+struct key_plan {
+	char name[8];
+	enum kind kind; /* of those who use it; exclusive: some may share it */
+	int64_t permits;
+	bool mixed;      /* some of its users share it */
+	int64_t ttl;     /* ms; and so below */
+	int64_t timeout; /* of a round */
+	int64_t kill_after;
+	size_t users; /* those who may wait for it */
+};
+
+struct client_plan {
+	size_t key;
+	enum kind kind;
+	int64_t think, hold; /* ms, at most */
+	int64_t limit;       /* ms; -1: it waits for ever */
+	bool nonblock, poll;
+	int64_t min_hold;
+	bool dropped;
+};
+
+enum fault_kind {
+	FAULT_CUT,       /* a link, both ways or one */
+	FAULT_CUT_HOST,  /* all links of a host */
+	FAULT_CUT_NODE,  /* all links of a server */
+	FAULT_SLOW_LINK, /* far away for a while */
+	FAULT_LOSS,
+	FAULT_RESET,
+	FAULT_FORGOTTEN, /* half-open connections */
+	FAULT_STOP,      /* a server */
+	FAULT_RESTART,   /* with its data */
+	FAULT_POWER,     /* the same, and nobody is told */
+	FAULT_AMNESIA,   /* restarted empty, or as it was a while ago */
+	FAULT_EMPTIED,   /* while it is up */
+	FAULT_BREAK,     /* a connection, before or after a request */
+	FAULT_SLOW_NODE,
+	FAULT_PAUSE, /* a client, at any moment or between two calls */
+	FAULT_KILL,
+	FAULT_WALL, /* a client's wall clock is set */
+	FAULT_KINDS,
+};
+
+extern const char *const fault_names[FAULT_KINDS];
+
+struct fault {
+	enum fault_kind kind;
+	int64_t at, lasts; /* us */
+	size_t host, node;
+	int64_t detail;
+	bool dropped;
+};
+
+struct stretch {
+	int64_t begins;  /* us: the last fault is over */
+	int64_t settled; /* from then on liveness is judged */
+	int64_t ends;
+};
+
+#define STRETCHES_MOST 4
+
+struct plan {
+	uint64_t seed;
+	size_t servers, keys, clients, faults, stretches;
+	int64_t quarantine; /* ms */
+	struct key_plan key[KEYS_MOST];
+	struct client_plan client[CLIENTS_MOST];
+	struct fault fault[FAULTS_MOST];
+	struct stretch stretch[STRETCHES_MOST];
+};
+
+extern struct plan plan;
+
+/* servers: 0: as the seed has it */
+void plan_draw(uint64_t seed, size_t servers);
+
+/* Servers, links, clocks, and all faults that are not dropped. */
+void plan_begin(void);
+
+void plan_print(void);
+
+/* The longest that a waiter of this key may wait in a calm stretch, us. */
+int64_t plan_bound(size_t key);
+
+/* How long it wants nothing now, us, at most. */
+int64_t plan_think(size_t client);
+
+/* How many faults have been, of each kind. */
+extern size_t plan_faults[FAULT_KINDS];
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * What a Redis server remembers, and the commands that redlock's scripts use: strings,
+ * hashes, sorted sets, lists, expiry, and scripts in the real Lua 5.1.
+ *
+ * It behaves as Redis 7 does, which `make simulate-differential` compares. A command
+ * that it does not have ends the program with its name: nothing is answered that was
+ * not thought of. To add one, write a function in store.c and name it in the table there.
+ *
+ * Nothing here looks at a clock: each command is executed at a time that it is given,
+ * which stands still while a script runs.
+ */
+#ifndef STORE_H
+#define STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+struct word {
+	const char *data;
+	size_t length;
+};
+
+/* What a store needs from its server. */
+struct store_host {
+	void *context;
+	/* returns how many subscribers got it */
+	size_t (*publish)(void *context, struct word channel,
+			  struct word message);
+	size_t (*subscribers)(void *context, struct word channel);
+};
+
+struct store;
+
+struct store *store_new(const struct store_host *host);
+void store_free(struct store *store);
+
+/* The data only: a server that was restarted knows no scripts. */
+struct store *store_copy(const struct store *store);
+void store_clear(struct store *store);
+
+/* Appends the answer, as Redis sends it. now: us since 1970. */
+void store_execute(struct store *store, int64_t now, const struct word *words,
+		   size_t count, struct buffer *answer);
+
+/* How many commands were executed, those of scripts not counted. */
+uint64_t store_executed(const struct store *store);
+
+/* Whether there is a key of this name at this time (ms), and its type. */
+const char *store_type(struct store *store, int64_t now, struct word key);
+
+/* A field of a hash, as a number; 0 if there is none. */
+int64_t store_field(struct store *store, int64_t now, struct word key,
+		    const char *field);
+
+/* How many items the key has; 0 if there is none. */
+size_t store_size(struct store *store, int64_t now, struct word key);
+
+/* --- between store.c and script.c ------------------------------------------ */
+
+/* A command that a script has called. */
+void store_call(struct store *store, const struct word *words, size_t count,
+		struct buffer *answer);
+
+void store_eval(struct store *store, const struct word *words, size_t count,
+		struct buffer *answer);
+
+bool *store_scripts(struct store *store); /* that it knows, by their number */
+
+#define SCRIPTS_MOST 64
+
+bool word_is(struct word word, const char *text); /* in any case */
+void answer_error(struct buffer *answer, const char *text);
+
+#endif
