@@ -137,6 +137,7 @@ static bool start_command(struct client *client, const struct lock *lock,
 	judge_begin(client->number, lock->grant.fence,
 		    lock->wish.kind == KIND_REENTRANT ? client->number % 2 + 1
 						      : 0);
+	plan_held(client->number);
 	world_at(world_now + lasts, do_exit, client, life);
 	watch_command(client);
 	return true;

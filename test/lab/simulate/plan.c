@@ -7,8 +7,9 @@
 #include "client.h"
 #include "judge.h"
 
-#define DRIFT 4500 /* millionths that a clock is fast or slow, at most */
+#define DRIFT 4800 /* millionths that a clock is fast or slow, at most */
 #define AGE (5 * 86400 * SECOND) /* of servers, when the world begins */
+#define ARMED SECOND             /* that a fault waits for a holder, at most */
 #define CALM 6 /* times as long as in a storm nothing is wanted */
 #define EPOCH (1700000000 * SECOND)
 #define HAND_OVER 300 /* ms that a hand-over may take, and some round trips */
@@ -160,31 +161,41 @@ int64_t plan_bound(size_t key)
 
 /* --- faults ---------------------------------------------------------------- */
 
+/* Often longer than the lease of somebody, as then others may hold KEY. */
+static int64_t draw_time(struct chance *chance)
+{
+	static const int64_t times[] = {10, 100, 500, 2000};
+	int64_t ttl =
+		plan.key[chance_between(chance, 0, (int64_t)plan.keys - 1)].ttl;
+
+	return chance_is(chance, 400)
+		       ? chance_between(chance, ttl / 2, ttl * 5 / 4) * MS
+		       : chance_between(chance, 0, pick(chance, times, 4) * MS);
+}
+
 static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 {
-	static const int64_t lasts[] = {50, 300, 1000, 3000, 10000};
 	struct fault *fault = &plan.fault[plan.faults++];
-	int64_t longest;
 
 	*fault = (struct fault){
 		.kind = (enum fault_kind)chance_between(chance, 0,
 							FAULT_KINDS - 1),
 		.at = chance_between(chance, from, until),
-		.lasts = chance_between(chance, 0, pick(chance, lasts, 5) * MS),
+		.lasts = draw_time(chance),
 		.host = (size_t)chance_between(chance, 0,
 					       (int64_t)plan.clients - 1),
 		.node = (size_t)chance_between(chance, 0,
 					       (int64_t)plan.servers - 1),
 		.detail = (int64_t)(chance_draw(chance) >> 1),
+		.aims = chance_is(chance, 400),
 	};
-	longest = until + 2 * SECOND - fault->at;
-	if (fault->lasts > longest)
-		fault->lasts = longest;
 }
 
 static void draw_faults(struct chance *chance)
 {
 	int64_t at = chance_between(chance, 0, 4) * SECOND;
+	int64_t quarantine = plan.quarantine > longest_ttl() ? plan.quarantine
+							     : longest_ttl();
 
 	plan.stretches = chance_is(chance, 150) ? 2 : 1;
 	for (size_t i = 0; i < plan.stretches; i++) {
@@ -192,18 +203,18 @@ static void draw_faults(struct chance *chance)
 		int64_t count = chance_between(chance, 0, 25);
 		struct stretch *calm = &plan.stretch[i];
 
-		for (int64_t n = 0; n < count; n++)
+		calm->begins = at + lasts;
+		for (int64_t n = 0; n < count; n++) {
+			const struct fault *fault = &plan.fault[plan.faults];
+
 			draw_fault(chance, at, at + lasts);
-		calm->begins = at + lasts + 2 * SECOND;
-		calm->settled =
-			calm->begins + 2 * SECOND +
-			(plan.quarantine > longest_ttl() ? plan.quarantine
-							 : longest_ttl()) *
-				MS;
-		calm->ends = calm->settled + plan_bound(0) + SECOND;
-		for (size_t k = 1; k < plan.keys; k++)
-			if (calm->settled + plan_bound(k) > calm->ends)
-				calm->ends = calm->settled + plan_bound(k);
+			if (fault->at + fault->lasts > calm->begins)
+				calm->begins = fault->at + fault->lasts;
+		}
+		calm->begins +=
+			ARMED + 2 * SECOND; /* what is sent again, too */
+		calm->settled = calm->begins + 2 * SECOND + quarantine * MS;
+		calm->ends = calm->settled + 6 * SECOND;
 		at = calm->ends;
 	}
 }
@@ -484,11 +495,8 @@ static void befall_network(struct fault *fault)
 	}
 }
 
-static void do_befall(void *context, uint64_t value)
+static void befall(struct fault *fault)
 {
-	struct fault *fault = context;
-
-	(void)value;
 	world_tell("FAULT", "%s (client %zu, server %zu)",
 		   fault_names[fault->kind], fault->host, fault->node);
 	plan_faults[fault->kind]++;
@@ -498,6 +506,34 @@ static void do_befall(void *context, uint64_t value)
 		befall_server(&nodes[fault->node], fault);
 	else
 		befall_client(fault);
+}
+
+static void do_befall(void *context, uint64_t value)
+{
+	struct fault *fault = context;
+
+	if (value == 0 && fault->aims) {
+		fault->armed = true; /* and now, if nobody holds anything */
+		world_at(world_now + ARMED, do_befall, fault, 1);
+	} else if (value != 1 || fault->armed) {
+		fault->armed = false;
+		befall(fault);
+	}
+}
+
+void plan_held(size_t client)
+{
+	for (size_t i = 0; i < plan.faults; i++) {
+		struct fault *fault = &plan.fault[i];
+
+		if (!fault->armed)
+			continue;
+		fault->armed = false;
+		fault->host = client;
+		world_at(world_now + fault->detail / 1000 % (20 * MS),
+			 do_befall, fault, 2);
+		return;
+	}
 }
 
 /* A server that keeps nothing at once has something on its disk from time to time. */
@@ -513,18 +549,30 @@ static void do_save(void *context, uint64_t value)
 	}
 }
 
+/* As far apart as they may be, or anything else. */
+static int64_t draw_rate(struct chance *chance)
+{
+	switch (chance_between(chance, 0, 3)) {
+	case 0:
+		return -DRIFT;
+	case 1:
+		return DRIFT;
+	default:
+		return chance_between(chance, -DRIFT, DRIFT);
+	}
+}
+
 static void begin_clocks(struct chance *chance)
 {
 	for (size_t i = 0; i < plan.servers; i++)
 		nodes[i].wall = (struct clock){
 			EPOCH + chance_between(chance, 0, 2 * SECOND),
-			chance_between(chance, -DRIFT, DRIFT)};
+			draw_rate(chance)};
 	for (size_t i = 0; i < plan.clients; i++) {
 		struct process *process = client_process(i);
 
-		process->boot =
-			(struct clock){chance_between(chance, SECOND, AGE),
-				       chance_between(chance, -DRIFT, DRIFT)};
+		process->boot = (struct clock){
+			chance_between(chance, SECOND, AGE), draw_rate(chance)};
 		process->wall = process->boot;
 		process->wall.offset =
 			EPOCH + chance_between(chance, -SECOND, SECOND);

@@ -75,6 +75,8 @@ struct fault {
 	int64_t at, lasts; /* us */
 	size_t host, node;
 	int64_t detail;
+	bool aims; /* it waits until somebody holds a key, and befalls that client */
+	bool armed; /* it does so now */
 	bool dropped;
 };
 
@@ -108,6 +110,9 @@ void plan_print(void);
 
 /* The longest that a waiter of this key may wait in a calm stretch, us. */
 int64_t plan_bound(size_t key);
+
+/* This client holds its key: what was armed befalls it soon. */
+void plan_held(size_t client);
 
 /* How long it wants nothing now, us, at most. */
 int64_t plan_think(size_t client);

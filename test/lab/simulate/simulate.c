@@ -110,6 +110,8 @@ static void run_out(void)
 	int64_t longest = 0;
 
 	clients_end();
+	plan.stretch[plan.stretches - 1].ends =
+		INT64_MAX; /* no storm any more */
 	for (size_t i = 0; i < plan.keys; i++)
 		if (plan_bound(i) > longest)
 			longest = plan_bound(i);
@@ -118,6 +120,7 @@ static void run_out(void)
 			world_violation("client %d does not come to an end",
 					clients_busy());
 		world_run(world_now + SECOND);
+		judge_waiters();
 	}
 	world_run(world_now + 2 * SECOND);
 	judge_leftovers(false);
