@@ -145,7 +145,9 @@ SEEDS = 1000
 FIRST = 1
 JOBS = $(shell nproc)
 SIMULATE = $(addprefix $(BUILD)/simulate/,$(notdir $(patsubst %.c,%.o, \
-	$(wildcard test/lab/simulate/*.c))))
+	$(filter-out %/differential.c,$(wildcard test/lab/simulate/*.c)))))
+DIFFERENTIAL = $(addprefix $(BUILD)/,$(addprefix simulate/,differential.o store.o script.o) \
+	base/buffer.o base/alloc.o)
 SIMULATED = $(filter-out $(patsubst %,base/%.o,deadline log signals threads title) \
 	server/last_place.o server/drain.o,$(filter lock/% wait/% server/% base/% \
 	net/endpoint.o net/url.o run/watchdog.o,$(SOURCES:.c=.o)))
@@ -161,6 +163,18 @@ simulate: $(BUILD)/simulate/simulate
 $(BUILD)/simulate/simulate: $(SIMULATE) $(addprefix $(BUILD)/,$(SIMULATED))
 	$(call say,LINK)
 	$(call link_simulate,$(addprefix $(BUILD)/,$(SIMULATED)))
+
+## simulate-differential  its Redis compared with a real one: COUNT=100000 commands, SEEDS=20 runs
+simulate-differential: COUNT = 100000
+simulate-differential: SEEDS = 20
+simulate-differential: $(BUILD)/simulate/simulate $(BUILD)/simulate/differential \
+	$(BUILD)/test/clock.so
+	$(Q)BUILD=$(abspath $(BUILD)) COUNT=$(COUNT) SEEDS=$(SEEDS) test/lab/simulate/differential
+
+$(BUILD)/simulate/differential: $(DIFFERENTIAL)
+	$(call say,LINK)
+	$(Q)$(CC) $(ALL_CFLAGS) -pie -o $@ $(DIFFERENTIAL) \
+		$(shell $(PKG_CONFIG) --libs lua5.1) $(OPENSSL) $(LIBRARIES) -lm
 
 $(BUILD)/simulate/%.o: test/lab/simulate/%.c
 	$(call say,CC)
@@ -187,8 +201,9 @@ debian:
 package:
 	$(Q)test/lab/package/run $(RELEASE)
 
-.PHONY: tests mutants mutate valgrind bench stress mixed soak inject coverage fuzzers fuzz simulate model \
+.PHONY: tests mutants mutate valgrind bench stress mixed soak inject coverage fuzzers fuzz simulate \
+	simulate-differential model \
 	debian package
-.SECONDARY: $(FUZZ_OBJECTS) $(SIMULATE)
+.SECONDARY: $(FUZZ_OBJECTS) $(SIMULATE) $(DIFFERENTIAL)
 -include $(addsuffix .d,$(basename $(TOOLS)) $(UNITS)) $(FUZZ_OBJECTS:.o=.d) \
 	$(SIMULATE:.o=.d)

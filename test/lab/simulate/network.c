@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/alloc.h"
+#include "record.h"
 
 #define CHANNELS_MOST 32
 #define FDS_MOST 8192
@@ -17,6 +18,7 @@ enum way { TO_SERVER, FROM_SERVER };
 
 struct connection {
 	int fd;
+	int64_t id; /* of all that were accepted */
 	bool is_event, signalled;
 	struct process *process;
 	struct node *node;
@@ -46,6 +48,26 @@ static struct connection *table[FDS_MOST];
 static size_t table_end;
 static struct connection *accepted[NODES_MOST];
 static struct chance weather[HOSTS_MOST];
+static int64_t last_id;
+
+FILE *network_record;
+
+static void record(const struct node *node, enum entry_kind kind,
+		   int64_t connection, const void *data, size_t size)
+{
+	const struct entry entry = {kind, connection, node_now(node),
+				    (int64_t)size};
+
+	if (network_record == NULL || node->number != 0)
+		return;
+	fwrite(&entry, sizeof(entry), 1, network_record);
+	fwrite(data, 1, size, network_record);
+}
+
+void network_note_loss(const struct node *node, bool data)
+{
+	record(node, data ? ENTRY_EMPTY : ENTRY_SCRIPTS, 0, "", 0);
+}
 
 int64_t node_now(const struct node *node)
 {
@@ -138,6 +160,7 @@ static void close_at_server(struct connection *connection, enum kind kind)
 	if (connection->closed)
 		return;
 	connection->closed = true;
+	record(connection->node, ENTRY_CLOSED, connection->id, "", 0);
 	unlink_connection(connection);
 	for (size_t i = 0; i < CHANNELS_MOST; i++) {
 		free(connection->channels[i]);
@@ -194,6 +217,7 @@ static size_t publish(void *context, struct word channel, struct word message)
 		world_tell(node->name, "tells client %zu: %.*s", at->host,
 			   (int)message.length, message.data);
 		send_segment(at, FROM_SERVER, DATA, text.data, text.length);
+		record(node, ENTRY_MESSAGE, at->id, text.data, text.length);
 		buffer_release(&text);
 	}
 	return count;
@@ -385,13 +409,19 @@ static void serve(struct connection *connection)
 {
 	struct node *node = connection->node;
 	struct word words[WORDS_MOST];
-	size_t count, length;
+	size_t count, length, before;
 
 	while (!connection->closed && !node->stopped &&
 	       (length = read_request(&connection->input, words, &count)) > 0) {
 		if (breaks(connection, &node->breaks_before))
 			return;
+		record(node, ENTRY_REQUEST, connection->id,
+		       connection->input.data, length);
+		before = connection->output.length;
 		execute(connection, words, count);
+		record(node, ENTRY_ANSWER, connection->id,
+		       connection->output.data + before,
+		       connection->output.length - before);
 		if (breaks(connection, &node->breaks_after))
 			return;
 		connection->input.length -= length;
@@ -410,6 +440,7 @@ static void accept_connection(struct connection *connection)
 		return;
 	}
 	connection->accepted = true;
+	connection->id = ++last_id;
 	connection->node_life = node->life;
 	connection->next = accepted[node->number];
 	accepted[node->number] = connection;
@@ -516,6 +547,7 @@ void node_kill(struct node *node, bool power)
 
 		if (power) {
 			first->closed = true;
+			record(node, ENTRY_CLOSED, first->id, "", 0);
 			accepted[node->number] = first->next;
 			continue;
 		}
@@ -531,6 +563,7 @@ void node_restart(struct node *node, struct store *data)
 		abort();
 	world_tell(node->name, "is started %s",
 		   data != NULL ? "with what it had" : "empty");
+	network_note_loss(node, false);
 	store_free(node->store);
 	node->store = data != NULL ? data : store_new(&host);
 	node->up = node->powered = true;

@@ -13,6 +13,8 @@
 #ifndef NETWORK_H
 #define NETWORK_H
 
+#include <stdio.h>
+
 #include "store.h"
 #include "world.h"
 
@@ -64,6 +66,11 @@ void network_reset(size_t host, size_t node);  /* all connections, loudly */
 void network_forget(size_t host, size_t node); /* ... silently: half-open */
 
 int64_t node_now(const struct node *node); /* us since 1970 */
+
+/* Where to write what happens at server 0 (record.h), or NULL; and what does to its
+ * data from elsewhere. */
+extern FILE *network_record;
+void network_note_loss(const struct node *node, bool data);
 
 /* --- for processes ---------------------------------------------------------- */
 

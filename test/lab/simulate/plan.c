@@ -330,8 +330,11 @@ static void do_restart(void *context, uint64_t value)
 {
 	struct node *node = context;
 
-	if (!node->up)
+	if (!node->up) {
 		node_restart(node, value ? store_copy(node->store) : NULL);
+		if (value == 0)
+			network_note_loss(node, true);
+	}
 }
 
 static void do_restart_old(void *context, uint64_t value)
@@ -342,6 +345,8 @@ static void do_restart_old(void *context, uint64_t value)
 	if (node->up)
 		return;
 	node_restart(node, old[node->number]);
+	if (node->number == 0)
+		network_record = NULL; /* there is no telling Redis of this */
 	old[node->number] = NULL;
 }
 
@@ -391,6 +396,7 @@ static void forget(struct node *node, const struct fault *fault)
 	if (empties) {
 		world_tell(node->name, "is emptied");
 		store_clear(node->store);
+		network_note_loss(node, true);
 		return;
 	}
 	if (node->keeps != KEEPS_NOTHING)

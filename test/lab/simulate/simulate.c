@@ -5,12 +5,13 @@
  *	simulate [--servers N] [--jobs N] FIRST [LAST]
  *	simulate --trace [--drop LIST] SEED
  *	simulate --shrink SEED
+ *	simulate --record FILE SEED
  *
  * A seed is a run; the same seed is the same run, byte for byte. Each seed runs in a
  * process of its own. If a promise is broken (judge.h), its line names the seed, and the
  * exit status is 1. --trace prints what happens in that run. --shrink looks for fewer
  * faults (fN) and clients (cN) with which a promise is broken still, and prints the
- * list of the others for --drop.
+ * list of the others for --drop. --record writes what happens at server 0 (record.h).
  *
  * The modules, from below: world.h (time, chance, processes), store.h (what a Redis server
  * remembers), network.h (servers and connections), stands.h (what stands in for the
@@ -52,6 +53,7 @@ struct outcome {
 struct options {
 	size_t servers, jobs;
 	bool trace, shrink;
+	const char *record;
 	char drop[4000];
 };
 
@@ -69,7 +71,7 @@ static void hand_back(void)
 	for (size_t i = 0; i < plan.servers; i++)
 		outcome.figures.commands += store_executed(nodes[i].store);
 	memcpy(outcome.faults, plan_faults, sizeof(plan_faults));
-	fflush(stdout);
+	fflush(NULL);
 	if (write(outcome_fd, &outcome, sizeof(outcome)) < 0)
 		_exit(2);
 	_exit(0);
@@ -151,6 +153,8 @@ static void run(uint64_t seed, const struct options *options)
 	drop(options->drop);
 	if (options->trace)
 		plan_print();
+	if (options->record != NULL)
+		network_record = fopen(options->record, "w");
 	plan_begin();
 	clients_begin();
 	for (size_t i = 0; i < plan.stretches; i++)
@@ -366,7 +370,8 @@ static void fail_usage(void)
 	fprintf(stderr,
 		"usage: simulate [--servers N] [--jobs N] FIRST [LAST]\n"
 		"       simulate --trace [--drop LIST] SEED\n"
-		"       simulate --shrink SEED\n");
+		"       simulate --shrink SEED\n"
+		"       simulate --record FILE SEED\n");
 	exit(64);
 }
 
@@ -377,6 +382,7 @@ static void read_options(int argc, char **argv, struct options *options)
 		{"jobs", required_argument, NULL, 'j'},
 		{"drop", required_argument, NULL, 'd'},
 		{"trace", no_argument, NULL, 't'},
+		{"record", required_argument, NULL, 'r'},
 		{"shrink", no_argument, NULL, 'k'},
 		{NULL, 0, NULL, 0},
 	};
@@ -393,6 +399,8 @@ static void read_options(int argc, char **argv, struct options *options)
 				 optarg);
 		else if (option == 't')
 			options->trace = true;
+		else if (option == 'r')
+			options->record = optarg;
 		else if (option == 'k')
 			options->shrink = true;
 		else

@@ -958,16 +958,20 @@ static void do_lindex(struct call *call)
 	int64_t at;
 	struct key *key;
 
+	if (!open_key(call->store, call->words[1], TYPE_LIST, &key,
+		      call->answer))
+		return;
+	if (key == NULL) {
+		answer_nothing(call->answer);
+		return;
+	}
 	if (!read_integer(call->words[2], &at)) {
 		answer_not_integer(call->answer);
 		return;
 	}
-	if (!open_key(call->store, call->words[1], TYPE_LIST, &key,
-		      call->answer))
-		return;
-	if (key != NULL && at < 0)
+	if (at < 0)
 		at += (int64_t)key->count;
-	if (key != NULL && at >= 0 && at < (int64_t)key->count)
+	if (at >= 0 && at < (int64_t)key->count)
 		answer_word(call->answer, key->items[at].value);
 	else
 		answer_nothing(call->answer);
