@@ -39,14 +39,19 @@ mutants: $(MUTANTS:%=$(BUILD)/mutant/%/build/redlock)
 
 $(BUILD)/mutant/%/build/redlock: test/lab/mutants/%.patch $(BUILD)/redlock
 	$(call say,MUTANT)
-	$(Q)rm -rf $(BUILD)/mutant/$* && mkdir -p $(@D) $(BUILD)/mutant/$*/test/lab
-	$(Q)cp -a Makefile scripts src $(BUILD)/mutant/$*
-	$(Q)cp -a test/lab/rules.mk $(BUILD)/mutant/$*/test/lab
+	$(call build_mutant,$(BUILD)/mutant/$*)
+
+# $(1): the directory of its own
+define build_mutant
+	$(Q)rm -rf $(1) && mkdir -p $(@D) $(1)/test/lab
+	$(Q)cp -a Makefile scripts src $(1)
+	$(Q)cp -a test/lab/rules.mk $(1)/test/lab
 	$(Q)tar -C $(BUILD) -cf - scripts.h flags probed.mk built.h \
 		$(SOURCES:.c=.o) $(SOURCES:.c=.d) | tar -C $(@D) -xf -
 	$(Q)sed -i 's,$(BUILD)/,build/,g' $(@D)/*.d $(@D)/*/*.d
-	$(Q)patch -s -p1 -F0 -d $(BUILD)/mutant/$* <$<
-	$(Q)$(MAKE) -s -C $(BUILD)/mutant/$* BUILD=build build/redlock
+	$(Q)patch -s -p1 -F0 -d $(1) <$<
+	$(Q)$(MAKE) -s -C $(1) BUILD=build build/redlock
+endef
 
 ## mutate      what the tests notice of COUNT=100 small changes; SEED=1; test/lab/mutate/mutate -h
 export ONLY SHOW TIME
@@ -181,9 +186,14 @@ $(BUILD)/simulate/%.o: test/lab/simulate/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SIMULATE_CFLAGS) -c -o $@ $<
 
-$(BUILD)/mutant/%/simulate: $(BUILD)/mutant/%/build/redlock $(SIMULATE)
+# Beside those of `make mutants`, as two may build at a time.
+$(BUILD)/simulate/mutant/%/build/redlock: test/lab/mutants/%.patch $(BUILD)/redlock
+	$(call say,MUTANT)
+	$(call build_mutant,$(BUILD)/simulate/mutant/$*)
+
+$(BUILD)/simulate/mutant/%/simulate: $(BUILD)/simulate/mutant/%/build/redlock $(SIMULATE)
 	$(call say,LINK)
-	$(call link_simulate,$(SIMULATED:%=$(BUILD)/mutant/$*/build/%))
+	$(call link_simulate,$(SIMULATED:%=$(BUILD)/simulate/mutant/$*/build/%))
 
 ## model       the protocol, searched by spin; DEPTH=full for long; test/lab/model/README
 DEPTH = short
