@@ -222,6 +222,10 @@ static void hold(struct client *client, struct lock *lock)
 		lasts = chance_between(&client->chance, 0,
 				       client->plan->hold * MS);
 
+	/* so that it is the guard that ends it, if no renewal gets through */
+	if (plan_storms() && chance_is(&client->chance, 200))
+		lasts = chance_between(&client->chance, 0, 2 * key->ttl * MS);
+
 	if (start_command(client, lock, lasts)) {
 		watchdog_init(&watchdog, lock, &client->command.guard.guard, 0,
 			      key->kill_after);

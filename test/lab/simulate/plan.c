@@ -133,15 +133,20 @@ static int64_t longest_hold(size_t key)
 	return longest;
 }
 
+bool plan_storms(void)
+{
+	for (size_t i = 0; i < plan.stretches; i++)
+		if (world_now >= plan.stretch[i].begins &&
+		    world_now < plan.stretch[i].ends)
+			return false;
+	return true;
+}
+
 int64_t plan_think(size_t client)
 {
 	int64_t most = plan.client[client].think * MS;
 
-	for (size_t i = 0; i < plan.stretches; i++)
-		if (world_now >= plan.stretch[i].begins &&
-		    world_now < plan.stretch[i].ends)
-			return CALM * most;
-	return most;
+	return plan_storms() ? most : CALM * most;
 }
 
 int64_t plan_bound(size_t key)
@@ -169,7 +174,7 @@ static int64_t draw_time(struct chance *chance)
 		plan.key[chance_between(chance, 0, (int64_t)plan.keys - 1)].ttl;
 
 	return chance_is(chance, 400)
-		       ? chance_between(chance, ttl / 2, ttl * 5 / 4) * MS
+		       ? chance_between(chance, ttl / 2, ttl * 3 / 2) * MS
 		       : chance_between(chance, 0, pick(chance, times, 4) * MS);
 }
 
@@ -247,6 +252,7 @@ void plan_draw(uint64_t seed, size_t servers)
 		plan.quarantine = chance_is(&chance, 50)
 					  ? lease_quarantine(longest_ttl())
 					  : longest_ttl();
+	plan.forgetful = plan.servers >= 3 && chance_is(&chance, 300);
 	draw_links(&chance);
 	draw_faults(&chance);
 }
@@ -259,8 +265,9 @@ void plan_print(void)
 		[KIND_NONE] = "waits only",
 	};
 
-	printf("seed %llu: %zu servers, quarantine %lld ms\n",
+	printf("seed %llu: %zu servers%s, quarantine %lld ms\n",
 	       (unsigned long long)plan.seed, plan.servers,
+	       plan.forgetful ? " that forget" : "",
 	       (long long)plan.quarantine);
 	for (size_t i = 0; i < plan.keys; i++)
 		printf("%s: ttl %lld ms, a round %lld ms, --kill-after %lld "
@@ -364,6 +371,8 @@ static bool may_forget(const struct node *node, bool up)
 
 	if (plan.servers < 3)
 		return false;
+	if (plan.forgetful && !up)
+		return true;
 	for (size_t i = 0; i < plan.servers; i++)
 		for (size_t k = 0; k < plan.keys; k++) {
 			struct node *other = &nodes[i];
@@ -439,10 +448,23 @@ static void befall_client(const struct fault *fault)
 	}
 }
 
+/* Where servers forget at any time, several do at once, or all. */
+static void forget_together(const struct fault *fault)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		if (i == fault->node || (fault->detail >> (8 + i) & 3) != 0)
+			forget(&nodes[i], fault);
+}
+
 static void befall_server(struct node *node, const struct fault *fault)
 {
 	int64_t ends = world_now + fault->lasts;
 
+	if (plan.forgetful && fault->kind >= FAULT_RESTART &&
+	    fault->kind <= FAULT_AMNESIA) {
+		forget_together(fault);
+		return;
+	}
 	switch (fault->kind) {
 	case FAULT_STOP:
 		node_stop(node);
@@ -555,30 +577,26 @@ static void do_save(void *context, uint64_t value)
 	}
 }
 
-/* As far apart as they may be, or anything else. */
-static int64_t draw_rate(struct chance *chance)
+/* All servers fast and all clients slow, as far apart as they may be; or anything. */
+static int64_t draw_rate(struct chance *chance, bool apart, int64_t rate)
 {
-	switch (chance_between(chance, 0, 3)) {
-	case 0:
-		return -DRIFT;
-	case 1:
-		return DRIFT;
-	default:
-		return chance_between(chance, -DRIFT, DRIFT);
-	}
+	return apart ? rate : chance_between(chance, -DRIFT, DRIFT);
 }
 
 static void begin_clocks(struct chance *chance)
 {
+	bool apart = chance_is(chance, 400);
+
 	for (size_t i = 0; i < plan.servers; i++)
 		nodes[i].wall = (struct clock){
 			EPOCH + chance_between(chance, 0, 2 * SECOND),
-			draw_rate(chance)};
+			draw_rate(chance, apart, DRIFT)};
 	for (size_t i = 0; i < plan.clients; i++) {
 		struct process *process = client_process(i);
 
-		process->boot = (struct clock){
-			chance_between(chance, SECOND, AGE), draw_rate(chance)};
+		process->boot =
+			(struct clock){chance_between(chance, SECOND, AGE),
+				       draw_rate(chance, apart, -DRIFT)};
 		process->wall = process->boot;
 		process->wall.offset =
 			EPOCH + chance_between(chance, -SECOND, SECOND);

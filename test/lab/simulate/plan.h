@@ -10,7 +10,10 @@
  *  - A single server keeps its data.
  *  - Of several servers one forgets only while all others know the fences of all keys
  *    and, if it is emptied while it is up, have known them for longer than two ttls. So
- *    no server forgets before the last one that did has caught up.
+ *    no server forgets before the last one that did has caught up. In some runs those
+ *    that are restarted forget at any time, so many of them as there are: as the
+ *    quarantine is as long as any ttl, exclusion is judged all the same, but fences are
+ *    not.
  *  - Clocks run at rates that differ by less than the drift. The wall clocks of clients
  *    are set at will; those of servers are not, as leases end by them.
  *  - All who use KEY have one ttl. The quarantine is at least the longest ttl.
@@ -92,6 +95,7 @@ struct plan {
 	uint64_t seed;
 	size_t servers, keys, clients, faults, stretches;
 	int64_t quarantine; /* ms */
+	bool forgetful;     /* servers that are restarted forget at any time */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
@@ -113,6 +117,9 @@ int64_t plan_bound(size_t key);
 
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);
+
+/* Whether a storm goes on. */
+bool plan_storms(void);
 
 /* How long it wants nothing now, us, at most. */
 int64_t plan_think(size_t client);
