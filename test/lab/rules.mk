@@ -216,4 +216,4 @@ package:
 	debian package
 .SECONDARY: $(FUZZ_OBJECTS) $(SIMULATE) $(DIFFERENTIAL)
 -include $(addsuffix .d,$(basename $(TOOLS)) $(UNITS)) $(FUZZ_OBJECTS:.o=.d) \
-	$(SIMULATE:.o=.d)
+	$(SIMULATE:.o=.d) $(BUILD)/simulate/differential.d
