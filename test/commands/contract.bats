@@ -27,6 +27,7 @@ members() {
 
 @test "the members of status --format json" {
 	local all
+	"$REDLOCK" run "$KEY-free" true
 	redlock status --format json "$KEY-free"
 	all=$output
 	"$REDLOCK" acquire -P 2 --pid $$ --on-lost warn --label x "$KEY" >/dev/null
@@ -60,6 +61,20 @@ members() {
 		holders.[].user null|string
 		key string
 		kind null|string
+		last_run null
+		last_run.age_ms number
+		last_run.began_ms number
+		last_run.by null
+		last_run.command string
+		last_run.end string
+		last_run.exit number
+		last_run.fence number
+		last_run.held_ms number
+		last_run.host string
+		last_run.pid number
+		last_run.signal null
+		last_run.user string
+		last_run.waited_ms number
 		more_holders number
 		more_waiters number
 		permits null|number
@@ -83,6 +98,31 @@ members() {
 		servers.[].vote null|string
 		state string'
 	[[ $(jq -r '.state, .kind' <<<"$output" | paste -sd ' ') == 'free null held permits unknown null' ]]
+}
+
+@test "the members of history --format json" {
+	"$REDLOCK" run "$KEY" true
+	run "$REDLOCK" run "$KEY" sh -c 'kill -TERM $$'
+	redlock history --format json "$KEY"
+	members '
+		failed number
+		key string
+		longest_ms number
+		median_ms number
+		runs array
+		runs.[].age_ms number
+		runs.[].began_ms number
+		runs.[].by null
+		runs.[].command string
+		runs.[].end string
+		runs.[].exit null|number
+		runs.[].fence number
+		runs.[].held_ms number
+		runs.[].host string
+		runs.[].pid number
+		runs.[].signal null|number
+		runs.[].user string
+		runs.[].waited_ms number'
 }
 
 @test "the members of list --format json" {

@@ -152,7 +152,7 @@ static void test_long_label(void)
 	record_describe(&text, 1, label, 1, true, BREAK_STOPS);
 	for (const char *c = text.data; *c; c++)
 		lines += *c == '\n';
-	CHECK(lines == 7, "%d lines", lines);
+	CHECK(lines == 8, "%d lines", lines);
 	CHECK(text.length < 1024, "%zu bytes", text.length);
 	record_parse(&holder, text.data, text.length);
 	buffer_release(&text);
