@@ -88,6 +88,10 @@ mixed: tests
 soak: tests
 	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/soak/soak
 
+## fleet       a day of many hosts with one crontab, and what is told of it: DURATION, HOSTS, KEYS
+fleet: tests
+	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/fleet/fleet
+
 ## inject      each call of the system fails once, by each of its errors
 inject: tests
 	$(Q)REDLOCK=$(abspath $(BUILD)/redlock) test/lab/inject/drive --all $(INJECT)
@@ -211,7 +215,7 @@ debian:
 package:
 	$(Q)test/lab/package/run $(RELEASE)
 
-.PHONY: tests mutants mutate valgrind bench stress mixed soak inject coverage fuzzers fuzz simulate \
+.PHONY: tests mutants mutate valgrind bench stress mixed soak fleet inject coverage fuzzers fuzz simulate \
 	simulate-differential model \
 	debian package
 .SECONDARY: $(FUZZ_OBJECTS) $(SIMULATE) $(DIFFERENTIAL)
