@@ -51,11 +51,12 @@ void history_add(struct history *history, size_t server,
 void history_hear(void *context, size_t i, const struct reply *reply)
 {
 	struct history *history = context;
-	size_t count = reply != NULL ? reply_item_count(reply, 2) : 0;
 	int64_t answer = 0;
+	size_t count;
 
 	if (!alias_read(&history->ballot, i, reply, 1, &answer))
 		return;
+	count = reply_item_count(reply, 2);
 	if (reply->count < 3 || reply->value[1].text != NULL) {
 		ballot_reject(&history->ballot, i);
 		return;
@@ -203,31 +204,25 @@ static int by_size(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Their times, the shortest first. */
-static size_t sort_times(const struct history *history,
-			 int64_t held[HISTORY_SHOWN])
+int64_t history_usual(const struct history *history)
 {
+	int64_t held[HISTORY_SHOWN] = {0};
 	size_t count = 0;
 
 	for (size_t n = 0; n < history->count; n++)
 		if (history->run[n].end != RUN_UNKNOWN)
 			held[count++] = history->run[n].held;
 	qsort(held, count, sizeof(*held), by_size);
-	return count;
-}
-
-int64_t history_usual(const struct history *history)
-{
-	int64_t held[HISTORY_SHOWN];
-	size_t count = sort_times(history, held);
-
 	return count > 0 ? held[(count - 1) / 2] : -1;
 }
 
 int64_t history_longest(const struct history *history)
 {
-	int64_t held[HISTORY_SHOWN];
-	size_t count = sort_times(history, held);
+	int64_t longest = -1;
 
-	return count > 0 ? held[count - 1] : -1;
+	for (size_t n = 0; n < history->count; n++)
+		if (history->run[n].end != RUN_UNKNOWN &&
+		    history->run[n].held > longest)
+			longest = history->run[n].held;
+	return longest;
 }
