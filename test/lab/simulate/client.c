@@ -168,7 +168,7 @@ static void open_lock(struct client *client, struct quorum *quorum,
 	lock->wish.validity_needed =
 		lease_room(key->ttl, key->kill_after, key->timeout);
 	record_describe(&lock->wish.description, (pid_t)client->process.life,
-			"COMMAND", key->ttl, true);
+			"COMMAND", key->ttl, true, BREAK_STOPS);
 }
 
 static enum lock_result take(struct client *client, struct lock *lock)
@@ -234,6 +234,7 @@ static void hold(struct client *client, struct lock *lock)
 		if (!watchdog_lost(&watchdog, &error))
 			left = client->plan->min_hold - (clock_ms() - began);
 	}
+	lock_note_end(lock, 0, "exit 0");
 	lock_release(lock, left > 0 ? left : 0, deadline_in(key->timeout),
 		     &error);
 	tell(client, "has given KEY back");
