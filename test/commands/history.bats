@@ -232,6 +232,17 @@ nested() {
 	expect 75 '' "redlock: $KEY: web3 ran it 1d3h ago for 1s, exit 0; --once-in lets it run again in 12h[0-9]+m"
 }
 
+@test "of two successes the later one stays, in whatever order they are written" {
+	local i
+	only 0
+	write_run 0 3000000 "exit 0"
+	write_run 0 5400000 "exit 0"
+	for ((i = 0; i < 29; i++)); do write_run 0 $((40000 - i)) "exit 1"; done
+	redlock run "$KEY" false
+	redlock run --once-in 70m "$KEY" true
+	expect 75 '' "redlock: $KEY: web3 ran it 5[0-9]m[^ ]* ago for 1s, exit 0; .*"
+}
+
 @test "entries that make no sense are passed over, and shown harmlessly" {
 	local name="{$KEY}:redlock:runs" long
 	only 0
@@ -449,6 +460,10 @@ remembers() {
 		((ttl > 2590000000)) || { echo "$name: $ttl" >&2; return 1; }
 	done
 	redlock run --once-in 30d "$KEY-2" true
+	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
+	# and no later run makes that shorter
+	redlock run "$KEY-2" true
+	redlock run --remember 1s "$KEY-2" false
 	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
 }
 

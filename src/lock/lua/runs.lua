@@ -21,16 +21,20 @@ local function note_run(who, ended, ends)
   local count = try('rpush', name, format('%s %.0f %s\n', who:sub(1, 16),
     math.max((ends or now) - since, 0), ended) .. text:sub(1, 500))
   if type(count) == 'number' and count > 30 then -- the last twenty stay, and the last that succeeded
-    local succeeded
+    local succeeded, last
     for _, run in ipairs(try('lrange', name, -99, -21)) do
-      succeeded = run:find(' exit 0\nsince=', 1, true) and run or succeeded
+      local began = tonumber(run:match(' exit 0\nsince=(%d+)'))
+      if began and began > (last or 0) then
+        succeeded, last = run, began
+      end
     end
     try('ltrim', name, -20, -1)
     if succeeded then
       try('rpush', name, succeeded)
     end
   end
-  try('pexpire', name, outlives(text))
+  local left = try('pttl', name) -- as long as the longest that was asked for
+  try('pexpire', name, math.max(type(left) == 'number' and left or 0, outlives(text)))
   return text
 end
 
