@@ -48,13 +48,29 @@ static const struct seen *find(const struct holders *holders,
 	return NULL;
 }
 
+/* How many servers have answered that still know what they knew. */
+static size_t count_answers(const struct stopping *stopping)
+{
+	const struct ballot *ballot = &stopping->holders->ballot;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		count += ballot->vote[i] == VOTE_YES &&
+			 stopping->holders->fences[i] >= stopping->fence[i];
+	return count;
+}
+
 /* Whether so many servers have it no more that it is no lock. What is on too few
- * servers from the beginning is none, and is waited for. */
-static bool is_gone(const struct holders *holders, const struct asked *asked,
+ * servers from the beginning is none, and is waited for. If servers have forgotten
+ * it, it is gone when its lease is over. */
+static bool is_gone(const struct stopping *stopping, const struct asked *asked,
 		    size_t has)
 {
-	size_t need = quorum_size(holders->ballot.quorum);
-	size_t answered = ballot_count(&holders->ballot, VOTE_YES);
+	const struct ballot *ballot = &stopping->holders->ballot;
+	size_t need = quorum_size(ballot->quorum);
+	size_t answered = deadline_passed(asked->ends)
+				  ? ballot_count(ballot, VOTE_YES)
+				  : count_answers(stopping);
 
 	return answered >= need &&
 	       (has == 0 || (asked->whole && answered - has >= need));
@@ -68,7 +84,7 @@ static void follow(const struct stopping *stopping, struct asked *asked)
 
 	if (has >= quorum_size(holders->ballot.quorum))
 		asked->whole = true;
-	if (is_gone(holders, asked, has)) {
+	if (is_gone(stopping, asked, has)) {
 		asked->after = clock_ms() - stopping->began;
 		asked->fate = deadline_passed(asked->ends) ? FATE_ENDED
 							   : FATE_RELEASED;
@@ -78,10 +94,22 @@ static void follow(const struct stopping *stopping, struct asked *asked)
 	}
 }
 
+static void note_fences(struct stopping *stopping)
+{
+	const struct holders *holders = stopping->holders;
+
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		if (holders->ballot.vote[i] == VOTE_YES &&
+		    holders->fences[i] > stopping->fence[i])
+			stopping->fence[i] = holders->fences[i];
+}
+
 /* After a round that a quorum has answered. */
 static enum stopping_result follow_all(struct stopping *stopping, bool first)
 {
 	bool going = false;
+
+	note_fences(stopping);
 
 	for (size_t n = 0; n < stopping->count; n++) {
 		struct asked *asked = &stopping->asked[n];

@@ -12,6 +12,10 @@
  * Each round asks all of them again: a server that was restarted empty, or was out of
  * reach at first, gets the wish as soon as it has the lock. Nobody else is asked. If
  * the rounds end early, the wish stands.
+ *
+ * A holder has released the lock if a quorum says that it is gone, and has kept its
+ * record: that stays when KEY goes. A server whose fence is smaller than it was has
+ * lost its data, so it cannot know; the holder may run on there until its lease ends.
  */
 #ifndef SHOW_STOPPING_H
 #define SHOW_STOPPING_H
@@ -39,8 +43,9 @@ struct stopping {
 	size_t count;
 	int64_t more; /* holders that nobody has asked: they are too many */
 	struct buffer digests; /* owned */
-	int64_t began;         /* the first round; 0: there was none */
-	struct deadline end;   /* all leases are over by then */
+	int64_t fence[SERVERS_MAX]; /* the largest that the server has told */
+	int64_t began;              /* the first round; 0: there was none */
+	struct deadline end;        /* all leases are over by then */
 };
 
 enum stopping_result {

@@ -343,6 +343,16 @@ earlier_extends() {
 	key_free 0 1 2
 }
 
+@test "a server that loses its data meanwhile has not seen the lock released" {
+	only 0
+	token=$("$REDLOCK" acquire -t 4s "$KEY")
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until asked
+	rcli 0 FLUSHALL
+	finish break
+	[[ $status == 0 && $output == *"its lease ended after "* && $output != *released* ]]
+}
+
 @test "two may break it at once: the holder is told the first reason, and both that it is released" {
 	only 0
 	holds first -t 9s
@@ -383,7 +393,7 @@ earlier_extends() {
 	only 0
 	token=$("$REDLOCK" acquire --label job "$KEY")
 	in_terminal session "$REDLOCK break $KEY; echo end: \$?"
-	wait_until 'grep -qF "[y/N]" $TMP/session.out'
+	wait_until 'grep -qE "^break $KEY, held by .*\[y/N\]" $TMP/session.out'
 	type_keys session 'n\n'
 	wait_until 'grep -q "end: 1" $TMP/session.out'
 	asked 0
