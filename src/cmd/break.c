@@ -39,14 +39,16 @@ static bool read_yes(void)
 	return strcasecmp(text, "y") == 0 || strcasecmp(text, "yes") == 0;
 }
 
-static bool prompt(const struct holders *holders, const struct seen *holder)
+static bool prompt(const struct holders *holders, const struct seen *holder,
+		   bool now)
 {
 	struct buffer line = {0}, text = {0};
 	struct busy who =
 		holder != NULL ? holder->who : (struct busy){.held = -1};
 
 	who.has_reply = false; /* what is left of the lease does not matter */
-	buffer_print(&line, "break %s, ", holders->names.key.data);
+	buffer_print(&line, "break %s%s, ", holders->names.key.data,
+		     now ? " now" : "");
 	record_print_busy(&line, &who);
 	if (holders->holding.total > 1)
 		buffer_print(&line, ", and %" PRId64 " more",
@@ -80,11 +82,12 @@ static int look(struct holders *holders, const struct settings *settings)
 }
 
 /* 0 with the digest of the holder that may lose KEY, or an exit status. */
-static int confirm(const struct holders *holders, char digest[DIGEST_SIZE])
+static int confirm(const struct holders *holders, bool now,
+		   char digest[DIGEST_SIZE])
 {
 	const struct seen *holder = main_holder(holders);
 
-	if (!prompt(holders, holder))
+	if (!prompt(holders, holder, now))
 		return EXIT_NOT_HELD;
 	if (holder != NULL)
 		memcpy(digest, holder->digest, DIGEST_SIZE);
@@ -379,7 +382,7 @@ static int break_key(struct session *session, struct holders *holders,
 	if (!settings->yes || !settings->now)
 		status = look(holders, settings);
 	if (status == 0 && !settings->yes)
-		status = confirm(holders, digest);
+		status = confirm(holders, settings->now, digest);
 	if (status != 0)
 		return status;
 	if (settings->now || (settings->foreign && is_data(holders)))

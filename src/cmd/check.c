@@ -269,6 +269,10 @@ static void look_at_holders(struct check *check)
 		return;
 	}
 	print_holder(check, longest, count);
+	if (longest != NULL && longest->who.left == -1) {
+		raise(check, LEVEL_CRITICAL);
+		buffer_print(&check->text, ", with no expiry");
+	}
 	check->held.value = longest != NULL ? longest->who.held : -1;
 	judge(check, &check->held);
 	if (check->held.value >= 0 && !unknown)

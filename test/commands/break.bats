@@ -271,7 +271,7 @@ answered() {
 	for answer in y Y yes YES; do
 		held_everywhere
 		answered "$answer\\n"
-		grep -qE "^break $KEY, held by web3 pid 812 'backup.sh' for 4h0[0-9]m\? \[y/N\] " "$TMP/shown"
+		grep -qE "^break $KEY now, held by web3 pid 812 'backup.sh' for 4h0[0-9]m\? \[y/N\] " "$TMP/shown"
 		grep -qxE "$KEY: $EVICTED" "$TMP/shown"
 		grep -qx 'end: 0' "$TMP/shown"
 		key_free 0 1 2
@@ -312,7 +312,7 @@ answered() {
 	export REDLOCK_SERVERS
 	REDLOCK_SERVERS=$(server_url 0)
 	answered 'n\n'
-	grep -qE "^break $KEY, held by web2 pid 22 'read two' for 3h0[0-9]m, and 1 more\? \[y/N\] " "$TMP/shown"
+	grep -qE "^break $KEY now, held by web2 pid 22 'read two' for 3h0[0-9]m, and 1 more\? \[y/N\] " "$TMP/shown"
 }
 
 @test "there is no question where there is nothing to break" {
