@@ -42,7 +42,7 @@ struct stopping {
 	struct asked *asked; /* owned */
 	size_t count;
 	int64_t more; /* holders that nobody has asked: they are too many */
-	struct buffer digests; /* owned */
+	struct buffer digests;      /* owned */
 	int64_t fence[SERVERS_MAX]; /* the largest that the server has told */
 	int64_t began;              /* the first round; 0: there was none */
 	struct deadline end;        /* all leases are over by then */
