@@ -252,7 +252,7 @@ is_free() {
 cron_runs() {
 	local line
 	line=$(example redlock-run.1 "$1" | tail -n 1)
-	[[ $line =~ ^([0-9*]+\ +){5}(redlock .*) ]]
+	[[ $line =~ ^([0-9*/]+\ +){5}(redlock .*) ]]
 	PATH=$TMP/bin:/usr/bin:/bin run --separate-stderr env -i PATH="$TMP/bin:/usr/bin:/bin" \
 		REDLOCK_SERVERS="$REDLOCK_SERVERS" TMP="$TMP" sh -c "${BASH_REMATCH[2]}"
 }
@@ -277,6 +277,21 @@ cron_runs() {
 	expect 0
 	[[ $(wc -l <said) == 1 ]]
 	(($(rcli 0 PTTL beat) > 0))
+}
+
+@test "the daily cron job is tried again if it failed, and not run again if it succeeded" {
+	steps bin/report.sh
+	mv bin/report.sh bin/succeeds
+	printf '#!/bin/sh\nexit 3\n' >bin/report.sh
+	chmod +x bin/report.sh
+	cron_runs 'Once a day'
+	expect 3
+	mv bin/succeeds bin/report.sh
+	cron_runs 'Once a day'
+	expect 0
+	cron_runs 'Once a day'
+	expect 0
+	[[ $(wc -l <said) == 1 ]]
 }
 
 @test "of the encodings that parallel starts, three run at a time" {
@@ -531,6 +546,18 @@ postgres_start() {
 	expect 0 'deploy/shop: exclusive, held by .*'
 }
 
+@test "a deployment is asked to stop, and is told why" {
+	example redlock-status.1 'Ask a deployment to stop' >job.sh
+	"$REDLOCK" run -t 15s deploy -- sleep 600 >/dev/null 2>err 3>&- 4>&- &
+	wait_until '! is_free deploy'
+	run --separate-stderr sh job.sh
+	expect 0 "deploy: asked .* 'sleep 600' to stop; released after .*" '(redlock: deploy: asked .* to stop; waiting until .*)?'
+	status=0
+	wait "$!" || status=$?
+	[[ $status == 76 && $(<err) == *": lock lost: broken by "*": 'deploy is stuck': COMMAND is stopped" ]]
+	is_free deploy
+}
+
 @test "a report waits until nobody deploys any more" {
 	example redlock-status.1 'Start when nobody deploys' >job.sh
 	steps bin/report.sh
@@ -607,7 +634,7 @@ alerts() {
 
 @test "the rules of Prometheus alert if something is wrong, or nothing is known" {
 	[[ $(type -P promtool) ]] || skip "needs promtool"
-	example redlock-status.1 'Rules of Prometheus' >rules.yml
+	example redlock-status.1 'Rules for Prometheus' >rules.yml
 	promtool check rules rules.yml
 	# nothing is known
 	alerts <<-'END'
