@@ -11,7 +11,7 @@
  *
  * Each round asks all of them again: a server that was restarted empty, or was out of
  * reach at first, gets the wish as soon as it has the lock. Nobody else is asked. If
- * the rounds end early, the wish stands.
+ * the rounds end early, the request stands.
  *
  * A holder has released the lock if a quorum says that it is gone, and has kept its
  * record: that stays when KEY goes. A server whose fence is smaller than it was has

@@ -366,14 +366,14 @@ earlier_extends() {
 	lost ": 'one'"
 }
 
-@test "^C ends the wait, and the wish stands" {
+@test "^C ends the wait, and the request stands" {
 	only 0
 	token=$("$REDLOCK" acquire -t 60s "$KEY")
 	spawn break "$REDLOCK" break -y "$KEY"
 	wait_until asked
 	kill -INT "$(pid break)"
 	finish break
-	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer; the wish stands: "*" will be told at the next renewal" ]]
+	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer; the request stands: "*" will be told at the next renewal" ]]
 	redlock extend "$KEY" "$token"
 	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
 }
