@@ -103,7 +103,8 @@ figures() {
 	no_row_failed
 }
 
-REFUSED=(also config set token help yes foreign quiet command status-fd format conflict-exit-code exclusive shared permits reentrant pid)
+REFUSED=(also config set token help yes foreign quiet command status-fd format conflict-exit-code exclusive shared permits reentrant pid
+	once-in now reason output {max,warn}-{age,held,wait,queue})
 
 @test "what a command does and answers is not a file's to say" {
 	local name
@@ -958,7 +959,7 @@ system_file() {
 
 @test "redlock.conf(5) names every option, as one that a file has or as one that it has not" {
 	local name manual=$ROOT/man/redlock.conf.5
-	for name in $(for command in run acquire release extend status list wait break doctor; do
+	for name in $(for command in run acquire release extend status list history check wait break doctor; do
 		"$REDLOCK" "$command" --help=all
 	done | grep -oE -- '--[a-z-]+' | cut -c 3- | sort -u) password password-file; do
 		if [[ " ${REFUSED[*]} " == *" $name "* ]]; then
