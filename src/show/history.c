@@ -177,8 +177,13 @@ int history_read(struct history *history, struct error *error)
 	struct deadline until = deadline_in(ballot->quorum->timeout);
 
 	ballot_open(ballot, NULL);
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		script_history(ballot->quorum, i, &history->names);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		/* one that was silent before is not waited for again */
+		if (ballot->quorum->servers[i].conn.owed_count > 0)
+			ballot->vote[i] = VOTE_FAILED;
+		else
+			script_history(ballot->quorum, i, &history->names);
+	}
 	quorum_gather(ballot->quorum, wait_until(until), &handler);
 	history_merge(history);
 	if (ballot_has_quorum(ballot) && !ballot->alias)

@@ -703,7 +703,7 @@ sample() {
 	insecure) printf '%s\n' yes "server = rediss://127.0.0.1:1" ;;
 	password | sentinel-password) printf '%s\n' hunter2 "server = $NOWHERE" ;;
 	password-file | sentinel-password-file) printf '%s\n' "$TMP/a.pem" "server = $NOWHERE" ;;
-	server-timeout | ttl | wait | max-ttl | quarantine | min-hold | max-hold | poll) echo 30s ;;
+	server-timeout | ttl | wait | max-ttl | quarantine | min-hold | max-hold | remember | poll) echo 30s ;;
 	kill-after) echo 1s ;;
 	tries | replicas) echo 3 ;;
 	accept) echo rights ;;

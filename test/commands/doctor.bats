@@ -146,7 +146,7 @@ allow() {
 		allow '~*' '&*' +@all "-$command"
 		redlock doctor -S "$REDLOCK_SERVERS?db=1"
 		case $command in
-		publish | pubsub | scan | dbsize | info | hgetall | zcount)
+		publish | pubsub | scan | dbsize | info | hgetall | zcount | lrange | rpush | ltrim)
 			[[ $status == 0 ]]
 			finds "warning: its user lacks +$command, which" "$(server_url 0)?db=1"
 			;;
@@ -479,7 +479,7 @@ threading.Event().wait()
 	redlock doctor ''
 	expect 64 '' 'redlock: doctor: KEY is empty.*'
 	redlock doctor --format shell
-	expect 64 '' "redlock: doctor: --format 'shell' is not json"
+	expect 64 '' "redlock: doctor: --format 'shell' is not json or prometheus"
 	redlock doctor -n
 	expect 64 '' "redlock: doctor: option '-n' is for other commands.*"
 	run sh -c 'timeout 20 "$REDLOCK" doctor >/dev/full'
