@@ -307,7 +307,6 @@ static const struct {
 	{"query", "status"},
 	{"who", "status"},
 	{"exists", "status -q"},
-	{"check", "status -q, or doctor"},
 	{"ttl", "status, or extend"},
 	{"pttl", "status, or extend"},
 	{"log", "history"},

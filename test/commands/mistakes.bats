@@ -52,8 +52,6 @@ told() {
 		64|'expire': did you mean extend\?|redlock expire k 60
 		64|'exists': did you mean status -q\?|redlock exists k
 		64|'scan': did you mean list\?|redlock scan 0
-		64|'check': did you mean status -q, or doctor\?|redlock check k
-		64|'history': did you mean status\?|redlock history k
 		64|'redlock': see redlock help|redlock redlock run k true
 		64|'nightly': did you mean redlock run nightly|redlock nightly report.sh
 		64|'/tmp/k.lock': did you mean redlock run /tmp/k.lock|redlock /tmp/k.lock ls
