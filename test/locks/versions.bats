@@ -206,7 +206,7 @@ NEWER='redlock: [^:]*: ([^ ]*: )?(no quorum.*)?KEY is used by a newer redlock \(
 	redlock release "$KEY" old
 	expect 0
 	takes_earlier old
-	redlock break -y "$KEY"
+	redlock break --now -y "$KEY"
 	expect 0 '.*web1 pid 812.*'
 	grabs
 	earlier break 0123 '' 0
