@@ -94,6 +94,7 @@ $(held c)"
 }
 
 @test "as many are counted that wait, and for as long, as a quorum has" {
+	servers_start 3
 	hold_key "$KEY" 0 1 2
 	queue_up 0 one 9 'string 0' web4 77 deploy.sh
 	queue_up 1 one 2 'string 0' web4 77 deploy.sh
