@@ -111,7 +111,7 @@ installed() {
 	[[ $(installed "$TMP/root" | grep -v /man/ | paste -sd ' ') == \
 		'./usr/completions/redlock ./usr/fish/redlock.fish ./usr/lib/some-triplet/redlock/redlock-tls.so ./usr/sbin/redlock ./usr/sbin/redlock.sh ./usr/zsh/_redlock' ]]
 	[[ -f $TMP/root/usr/man/man1/redlock-run.1 && -f $TMP/root/usr/man/man7/redlock-protocol.7 ]]
-	[[ $(installed "$TMP/root" | grep -c /man/) == $(($(find "$ROOT"/man -type f | wc -l) + 5)) ]]
+	[[ $(installed "$TMP/root" | grep -c /man/) == $(($(find "$ROOT"/man -type f | wc -l) + 7)) ]]
 	cmp "$TMP/root/usr/man/man1/redlock-list.1" "$ROOT/man/redlock-status.1"
 	installed "$TMP/root" >"$TMP/once"
 	makes -s "${places[@]}" install
