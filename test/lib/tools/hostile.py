@@ -233,7 +233,7 @@ class Server:
         if stage in ("acquire", "queue"):
             return self.grant(words)
         look = [] if stage != "look" or int(words[2]) == 0 else [
-            b"string -1 1 " + self.item()]
+            b"1 0 0 0\nstring -1 1 " + self.item()]
         answers = {
             "info": lambda: bulk(
                 "# Server\r\nrun_id:%040d\r\nuptime_in_seconds:99999\r\n"

@@ -185,12 +185,12 @@ LOOKS = {
     "too few": array(1, []),
     "too many": array(1, ["", ""]),
     "numbers": array(1, [5]),
-    "a type without permits": array(1, ["string"]),
-    "no holders": array(1, ["string -1 0 " + ITEM]),
-    "-2 permits": array(1, ["zset -2 1 " + ITEM]),
-    "permits without end": array(1, ["zset %d 1 " % 10**17 + ITEM]),
-    "holders without end": array(1, ["zset 5 " + "9" * 30 + " " + ITEM]),
-    "a holder that is none": array(1, ["string -1 1 x"]),
+    "a type without permits": array(1, ["1 0 0 0\nstring"]),
+    "no holders": array(1, ["1 0 0 0\nstring -1 0 " + ITEM]),
+    "-2 permits": array(1, ["1 0 0 0\nzset -2 1 " + ITEM]),
+    "permits without end": array(1, ["1 0 0 0\nzset %d 1 " % 10**17 + ITEM]),
+    "holders without end": array(1, ["1 0 0 0\nzset 5 " + "9" * 30 + " " + ITEM]),
+    "a holder that is none": array(1, ["1 0 0 0\nstring -1 1 x"]),
 }
 
 # what Redis itself says, and the exit status that it is worth
