@@ -102,8 +102,8 @@ class Made:
 # what only one of the scripts has, in the order of asking
 SCRIPTS = [(b"'myid'", "shard"),
            (b"hgetall zcount", "rights"), (b"PERMITS KEY is held", "acquire"), (b"'last:'", "release"),
-           (b"NOBREAK", "break"), (b"'zcard'", "inspect"),
-           (b"'scan'", "scan"), (b"#KEYS", "look"), (b"'pexpire'", "extend")]
+           (b"NOBREAK", "break"), (b"#KEYS", "look"),
+           (b"'zcard'", "inspect"), (b"'scan'", "scan"), (b"'pexpire'", "extend")]
 NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
          b"CONFIG": "config", b"ACL": "user", b"TIME": "time", b"SUBSCRIBE": "subscribe",
          b"SSUBSCRIBE": "subscribe", b"SUNSUBSCRIBE": "unsubscribe",
@@ -121,7 +121,7 @@ def stage_of(words):
             # EVAL script 5 keys; database token ttl clock description kept
             # kind permits hold request wait waited ancestor
             if words[0] == b"EVALSHA" or stage == "acquire":
-                stage = "acquire" if len(words) > 12 else "release"
+                stage = "acquire" if len(words) > 13 else "release"
             return "queue" if stage == "acquire" and words[18] == b"1" \
                 else stage
     return "raise"

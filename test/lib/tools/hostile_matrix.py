@@ -602,7 +602,7 @@ def status():
                      {**VIEWS, **WAITERS}, shown)
     yield from alone("status -q", ["status", "-q", KEY], "inspect", VIEWS)
     # what one has taken away is told, whatever it says next
-    yield from alone("break", ["break", "-y", KEY], "break", VIEWS,
+    yield from alone("break", ["break", "--now", "-y", KEY], "break", VIEWS,
                      "(.* evicted .*)?")
     yield from alone("list", ["list"], "scan", SCANS)
     yield from alone("list", ["list"], "look")
@@ -755,7 +755,7 @@ def shown():
             (["acquire", "-n", KEY], 75, ""),
             (["run", "-n", KEY, "--", "touch", "@/ran"], 75, ""),
             (["status", KEY], 0, text), (["list"], 0, text),
-            (["break", "-y", KEY], 0, text)):
+            (["break", "--now", "-y", KEY], 0, text)):
         yield Case("escapes: " + arguments[0], arguments,
                    [{**plan, "busy": True}], code, prints=prints)
     for arguments in (["status", "--format", "json", KEY],
