@@ -4,7 +4,7 @@
 #ifndef CMD_CHECK_H
 #define CMD_CHECK_H
 
-/* Nothing is known: what is wrong, in that line. The exit status. */
+/* Says that nothing is known, and why, in that line. The exit status. */
 int check_tell_unknown(const char *text);
 
 #endif
