@@ -16,9 +16,11 @@
 
 #include "cmd/json.h"
 #include "cmd/several.h"
+#include "cmd/text.h"
 #include "show/doctor.h"
 #include "show/inspect.h"
 #include "show/scan.h"
+#include "show/stopping.h"
 #include "base/output.h"
 #include "base/threads.h"
 #include "base/log.h"
@@ -162,15 +164,55 @@ static void live(struct lock *lock, struct patience patience, bool beside)
 
 /* --- looking -------------------------------------------------------------- */
 
-static void inspect(struct quorum *quorum, unsigned how)
+static void ask_to_stop(struct holders *holders)
+{
+	struct stopping stopping;
+	struct error error;
+	int rounds = 4; /* a lease is as long as its server says */
+
+	if (inspect_lock(holders, &error) < 0)
+		return;
+	stopping_init(&stopping, holders, "why");
+	while (rounds-- > 0 &&
+	       stopping_round(&stopping, &error) == STOPPING_WAITS)
+		if (stopping_pause(&stopping) <= 0)
+			abort();
+	for (size_t n = 0; n < stopping.count; n++)
+		if (stopping.asked[n].after < 0)
+			abort();
+	check_age(0, 10 * TIMEOUT);
+	stopping_release(&stopping);
+}
+
+static void read_history(struct quorum *quorum)
+{
+	struct history history;
+	struct error error;
+	struct buffer text = {0};
+
+	history_init(&history, quorum, "key");
+	(void)history_read(&history, &error);
+	if (history.count > HISTORY_SHOWN || history.count > history.known)
+		abort();
+	check_age(0, 4 * TIMEOUT);
+	json_history(&text, &history);
+	check_shown(&text);
+	text_history(&text, &history);
+	check_shown(&text);
+	history_release(&history);
+}
+
+static void inspect(struct quorum *quorum, unsigned how, bool ask)
 {
 	struct error error;
 	struct holders holders;
 	struct buffer text = {0};
 
 	holders_init(&holders, quorum, "key");
-	if (how == 0)
-		inspect_break(&holders, "", false, &error);
+	if (how == 0 && ask)
+		ask_to_stop(&holders);
+	else if (how == 0)
+		inspect_break(&holders, "", false, "why", &error);
 	else if (how == 1)
 		inspect_is_held(&holders, NULL, &error);
 	else if (how == 2)
@@ -184,7 +226,7 @@ static void inspect(struct quorum *quorum, unsigned how)
 		if (seen_count(&holders.holding.seen[n]) == 0 ||
 		    seen_count(&holders.holding.seen[n]) > quorum->count)
 			abort();
-	json_holders(&text, &holders, "held");
+	json_holders(&text, &holders, "held", NULL);
 	check_shown(&text);
 	holders_release(&holders);
 }
@@ -262,13 +304,16 @@ static void exercise(struct lock *lock, uint8_t what)
 	case 6:
 	case 7:
 	case 8:
-		inspect(lock->ballot.quorum, what % 16U - 5);
+		inspect(lock->ballot.quorum, what % 16U - 5, what & 16);
 		break;
 	case 9:
 		list(lock->ballot.quorum, NULL);
 		break;
 	case 10:
 		list(lock->ballot.quorum, "k?y*");
+		break;
+	case 11:
+		read_history(lock->ballot.quorum);
 		break;
 	case 12:
 		examine(lock->ballot.quorum);
