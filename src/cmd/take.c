@@ -50,7 +50,7 @@ static void complain_busy(const struct session *session,
 	 * another machine has KEY */
 	if (session->settings->conflict_code == 0)
 		return;
-	if (busy->held >= 0 && !busy->has_run)
+	if (busy->held >= 0 && !busy->has_run && !busy->holder.over)
 		busy->usual = usual_of(lock);
 	if (busy->has_run)
 		run_print_success(&text, &lock->success, lock->wish.once_in);

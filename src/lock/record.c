@@ -93,6 +93,14 @@ static void parse_breaker(struct breaker *breaker, const char *line,
 		breaker->asked = read_number(value, length);
 }
 
+/* "1700000000000. hold": the dot is put in when a run is noted (lua/runs.lua). */
+static bool read_over(const char *value, size_t length)
+{
+	const char *end = memchr(value, ' ', length);
+
+	return end != NULL && end > value && end[-1] == '.';
+}
+
 static void parse_line(struct holder *holder, const char *line, size_t length)
 {
 	const char *equals = memchr(line, '=', length);
@@ -120,6 +128,8 @@ static void parse_line(struct holder *holder, const char *line, size_t length)
 		holder->ttl = read_number(value, rest);
 	else if (name == 1 && line[0] == 'v')
 		holder->protocol = read_number(value, rest);
+	else if (name == 5 && memcmp(line, "since", name) == 0)
+		holder->over = read_over(value, rest);
 	else if (name == 5 && memcmp(line, "break", name) == 0)
 		holder->on_break = read_on_break(value, rest);
 	else
