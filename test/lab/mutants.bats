@@ -272,7 +272,7 @@ broken_in_between() {
 	spawn first "$REDLOCK" acquire -S "$(server_url 0),$(proxy_url 1),unix://$SERVERS/2/cut" \
 		--quarantine 0 --server-timeout 20s -n -t 60s "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 && $(rcli 1 EXISTS "$KEY") == 1 ]]' || return
-	redlock break -y -S "$(seen 0 1)" "$KEY"
+	redlock break -y --now -S "$(seen 0 1)" "$KEY"
 	[[ $status == 0 ]] || return
 	key_free 0 1 || return
 	acquires -S "$(seen 1 2)"
