@@ -219,10 +219,13 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	if (min_hold > 0)
 		question.how = ASK_REPLICAS;
 	server_withdraw(server);
-	/* a server that reads both at once executes both (script.h) */
-	later = server_owes_sticky(server) && ended[0] == '\0' && min_hold == 0;
-	if (!later && server_has_script(server, sha1_of_both(&question)))
+	if (server_has_script(server, sha1_of_both(&question)))
 		question.sha1 = sha1_of_both(&question);
+	/* a server that reads both at once executes both (script.h) */
+	later = server_owes_sticky(server) && min_hold == 0 &&
+		(ended[0] == '\0' || question.sha1 == NULL);
+	if (later)
+		question.sha1 = NULL;
 	ask(&question,
 	    question.sha1 != NULL ? BOTH
 	    : later               ? SCRIPT(common_lua, places_lua, redisson_lua,

@@ -12,9 +12,9 @@
  * room for names and texts: a Redis server reads as much at once. If it was stopped,
  * or slow, we may have ended by then. It fails to send us the first answer, and drops
  * what it has not read: KEY would stay taken until its lease ends. So a release that
- * follows such an acquire hands KEY on by the shorter script (take_back.lua). If a run
- * has ended, the release notes that, and is never the shorter one: its answer is
- * waited for, and the acquire without an answer repeats an earlier one.
+ * follows such an acquire hands KEY on by the shorter script (take_back.lua). The end
+ * of a run is not noted there; the servers that granted KEY note it. A release that is
+ * only named by its SHA1 is short, and notes it.
  */
 #ifndef LOCK_SCRIPT_H
 #define LOCK_SCRIPT_H
