@@ -193,9 +193,10 @@ static void tell_left(const struct stopping *stopping, int number)
 	print_asked(&who, stopping);
 	duration_format(text, clock_ms() - stopping->began);
 	if (number != 0)
-		log_error("%s: not waited for any longer; the request stands: %s "
-			  "will be told at the next renewal",
-			  stopping->holders->names.key.data, who.data);
+		log_error(
+			"%s: not waited for any longer; the request stands: %s "
+			"will be told at the next renewal",
+			stopping->holders->names.key.data, who.data);
 	else
 		log_error("%s: asked %s to stop, but the lease is still "
 			  "renewed after %s: --now takes KEY away",
