@@ -9,6 +9,9 @@
 # shell, never under `run` or in $(...): what they start dies with its parent.
 # Everything is stopped and removed by teardown and teardown_file below.
 #
+# Tags of tests: `native` cannot run, or proves nothing, under valgrind or another machine's processor;
+# `kernel` needs more of the system than qemu-user has; `again` repeats, for a sanitizer, what others do.
+#
 # For each test: $KEY is a key name of its own, $TMP a directory of its own.
 
 bats_require_minimum_version 1.5.0

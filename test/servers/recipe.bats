@@ -112,6 +112,7 @@ as_on_page() {
 @test "the servers of the recipe keep a lock, and vote at once, when all of them are killed" {
 	local i
 	follow
+	export REDLOCK_SERVER_TIMEOUT=9s
 	redlock acquire -t 10m "$KEY"
 	expect 0 '[0-9a-f]+'
 	for i in 1 2 3; do server_ends "$NET.$i" KILL; done
@@ -127,6 +128,7 @@ as_on_page() {
 @test "with a user default that has no rights they would forget it: they have no vote when all were killed" {
 	local i
 	follow
+	export REDLOCK_SERVER_TIMEOUT=9s
 	for i in 1 2 3; do
 		sed -i 's/^user default .*/user default off/' "$SET/$NET.$i/etc/redis/locks/users.acl"
 		ssh "root@$NET.$i" 'systemctl restart redis-server'
