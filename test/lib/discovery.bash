@@ -257,9 +257,14 @@ sentinels_hurry() {
 
 # fail_over FROM TO: the Sentinels make this replica the master, and its master a replica.
 fail_over() {
-	# (at once there may be no replica that they have heard of lately)
-	wait_until "names 0 $2 || { sentinels rcli 0 SENTINEL FAILOVER main >/dev/null; false; }" &&
-		wait_until "promoted $2" || return
+	local i
+	# At first there may be no replica that they have heard of lately, and a failover may come to nothing. One
+	# more request after it is done would undo it.
+	for i in 1 2 3 4 5; do
+		wait_until "names 0 $2 || [[ \$(sentinels rcli 0 SENTINEL FAILOVER main) == OK ]]" || return
+		! wait_until "names 0 $2" 10 2>/dev/null || break
+	done
+	wait_until "promoted $2" || return
 	# which they would do themselves some seconds later
 	rcli "$1" REPLICAOF "$(host "$2")" "$PORT"
 	rcli "$1" CLIENT KILL TYPE normal SKIPME yes
