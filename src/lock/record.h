@@ -71,7 +71,8 @@ struct holder {
 	int64_t protocol; /* 0 if unknown, as of 0.1 */
 	int64_t keeper;   /* the pid that renews it, on this host; 0: none */
 	bool renews;      /* it renews its lease until it gives the lock back */
-	bool over;        /* its run has ended: only --min-hold keeps KEY */
+	bool over;        /* its run has ended: --min-hold keeps KEY, or a hold
+			   * inside it does */
 	enum on_break on_break;
 	struct breaker breaker; /* who asks it to stop */
 };
