@@ -486,9 +486,9 @@ forge() {
 	take
 	line_up a -t 6s -S "$PROXIED"
 	for i in 0 1 2; do proxy_ears "$i" still; done
+	touch "$TMP/a.stay"
 	give_back
 	# its next requests are answered before the messages come
-	touch "$TMP/a.stay"
 	wait_until 'stamped "$TMP/stamps"'
 	for i in 0 1 2; do proxy_ears "$i" pass; done
 	is_beating "$TMP/stamps"
