@@ -152,7 +152,7 @@ $(BUILD)/fuzz/%.o: src/%.c | $(BUILD)/scripts.h
 # linked from, but for those that call the system.
 SEEDS = 1000
 FIRST = 1
-JOBS = $(shell nproc)
+JOBS ?= $(shell nproc)
 SIMULATE = $(addprefix $(BUILD)/simulate/,$(notdir $(patsubst %.c,%.o, \
 	$(filter-out %/differential.c,$(wildcard test/lab/simulate/*.c)))))
 DIFFERENTIAL = $(addprefix $(BUILD)/,$(addprefix simulate/,differential.o store.o script.o) \
