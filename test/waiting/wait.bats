@@ -346,7 +346,7 @@ crosses() {
 
 @test "more waits than one request tells are all told" {
 	local i names=()
-	export REDLOCK_SERVER_TIMEOUT=20s # they come all at once
+	export REDLOCK_SERVER_TIMEOUT=9s # they come all at once
 	use 1
 	takes first
 	wait_until 'entered first'
