@@ -122,7 +122,7 @@ FUZZ_FLAGS = $(filter-out -fcf-protection -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) \
 	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-Dclock_gettime=world_gettime
 FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,cmd/json.c cmd/print.c cmd/several.c cmd/session.c \
-	cmd/text.c 	$(filter-out redlock.c cmd/%.c net/stream.c base/deadline.c base/threads.c \
+	cmd/text.c $(filter-out redlock.c cmd/%.c net/stream.c base/deadline.c base/threads.c \
 	server/last_place.c run/watchdogs.c,$(SOURCES)))
 
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)

@@ -296,7 +296,7 @@ locks() {
 }
 
 # native: a handshake under valgrind takes longer than the times here
-# bats test_tags=native,again
+# bats test_tags=native
 @test "60 attempts over TLS that fail: what servers had granted is taken back" {
 	tls_servers 3
 	local n i
@@ -310,7 +310,7 @@ locks() {
 }
 
 # native: a handshake under valgrind takes longer than the times here
-# bats test_tags=native,again
+# bats test_tags=native
 @test "60 releases over TLS: done on all servers when redlock is gone, or at once behind it" {
 	tls_servers 3
 	local n token left=0
