@@ -309,6 +309,8 @@ setup_file() {
 		see Stopped(.|\n)*ready> $
 		type fg
 		see perl
+		# bash names the job before it gives it the terminal
+		run [[ \$(ps -o stat= -p \$(pgrep -fx '$REDLOCK run .* $KEY perl.*')) == S*+ ]]
 		key ^C
 		see ready> $
 		type exit \$?
