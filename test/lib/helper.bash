@@ -10,7 +10,7 @@
 # Everything is stopped and removed by teardown and teardown_file below.
 #
 # Tags of tests: `native` cannot run, or proves nothing, under valgrind or another machine's processor;
-# `kernel` needs more of the system than qemu-user has.
+# `kernel` needs more of the system than qemu-user has; `again` repeats, for a sanitizer, what others do.
 #
 # For each test: $KEY is a key name of its own, $TMP a directory of its own.
 

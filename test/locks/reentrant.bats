@@ -54,10 +54,12 @@ nested() {
 	nested 2 1
 }
 
+# bats test_tags=again
 @test "three deep: one server" {
 	nested 3 1
 }
 
+# bats test_tags=again
 @test "three deep: three servers" {
 	nested 3 3
 }
@@ -119,6 +121,7 @@ outlives() {
 	wait_until "nothing_left $all"
 }
 
+# bats test_tags=again
 @test "an inner holder that outlives the outer one keeps KEY, and others stay out: one server" {
 	outlives 1
 }
@@ -416,6 +419,7 @@ two_places() {
 	done
 }
 
+# bats test_tags=again
 @test "of two that wait with one token the one that gives up leaves the other its place: one server" {
 	two_places 1
 }
