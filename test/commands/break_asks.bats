@@ -261,7 +261,7 @@ earlier_extends() {
 	key_free 0
 }
 
-@test "what is no lock is 65, and what nobody can understand, too" {
+@test "a KEY that is no lock, or that cannot be understood, is 65" {
 	only 0
 	rcli 0 RPUSH "$KEY-list" element
 	rcli 0 SET "$KEY-string" text
@@ -378,7 +378,7 @@ earlier_extends() {
 	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
 }
 
-@test "who renews all the same is told of: 75, and --now" {
+@test "a holder that renews in spite of it is named, with 75 and the advice to use --now" {
 	only 0
 	hold_exclusive 0 token web3 812 backup.sh
 	rcli 0 HSET "$(record)" holder:token "$(described web3 812 backup.sh)"$'\nbreak=stops\n'
@@ -448,7 +448,7 @@ ended() {
 	[[ $(ended) == 'exit  / broken ops@'*": 'stuck'" ]]
 }
 
-@test "a user who may not write asks nobody: 77" {
+@test "a user without the right to write asks nobody: 77" {
 	only 0
 	token=$("$REDLOCK" acquire -t 60s "$KEY")
 	rcli 0 ACL SETUSER viewer on '>hunter2' '~*' '&*' +@read +eval +time +hello +auth +client +info +select +ping +type +pttl

@@ -59,7 +59,7 @@ judges_the_hold() {
 	judges_the_hold
 }
 
-@test "on three servers a hold counts that a quorum has" {
+@test "on three servers KEY is held if a quorum says so" {
 	servers_start 3 --appendonly yes --appendfsync always
 	judges_the_hold
 	KEY=$KEY-one
@@ -90,7 +90,7 @@ judges_the_queue() {
 	judges_the_queue
 }
 
-@test "on three servers those are counted that wait on a quorum" {
+@test "on three servers those who wait on a quorum are counted" {
 	judges_the_queue
 	queue_up 0 three 9 'string 0' web4 79 deploy.sh
 	checks 0 "$KEY: .*; 2 waiting, the first for 2h0[0-9]m \| .*" --max-queue 2 --max-wait 3h "$KEY"
@@ -114,12 +114,12 @@ judges_the_age() {
 	checks 2 "$KEY: free; last success 1d1h ago \(more than 1d0h\) \| .* age=900[0-9.]+s;;86400;0" --max-age 1d "$KEY"
 }
 
-@test "a last success that is too old, or that nobody knows, is a warning, or critical" {
+@test "a last success that is too old, or not known, is a warning, or critical" {
 	servers_start 1
 	judges_the_age
 }
 
-@test "on three servers a success counts that any of them knows" {
+@test "on three servers a success that any of them knows counts" {
 	servers_start 3 --appendonly yes --appendfsync always
 	judges_the_age
 	KEY+=-one
@@ -128,7 +128,7 @@ judges_the_age() {
 		checks 0 "$KEY: free; last success 1m[0-9]+s ago \| .*" --max-age 26h "$KEY"
 }
 
-@test "a success that is to come is not believed: a clock was wrong" {
+@test "a success in the future is not believed: a clock was wrong" {
 	servers_start 1
 	noted 0 'exit 0' -7200000 1000
 	checks 3 "$KEY: free; last success (1h59m|2h00m) in the future: a server's clock was wrong \| .* age=U;;93600;0" --max-age 26h "$KEY"
@@ -146,7 +146,7 @@ judges_the_age() {
 		--max-held 1h --max-wait 1h "$KEY"
 }
 
-@test "for how long another program has held KEY is unknown, and that is said" {
+@test "how long another program has held KEY is unknown, and that is said" {
 	servers_start 1
 	rcli 0 SET "$KEY" their-secret PX 36000000
 	checks 3 "$KEY: held by another program, since when is unknown \| held=U;;3600;0 waiting=0;;;0 wait=0s;;;0 age=U;;;0" --max-held 1h "$KEY"

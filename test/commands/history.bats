@@ -121,7 +121,7 @@ killed() {
 	ended "$KEY" 'exit 0' unknown
 }
 
-@test "a lock that was lost is told so" {
+@test "a run that lost its lock is listed as lost" {
 	local instead
 	only 0
 	instead="'$TOOLS/ask' '$SERVERS/0/redis.sock' DEL '$KEY'; sleep 60"
@@ -188,7 +188,7 @@ nested() {
 	ended "$KEY" 'exit 0'
 }
 
-@test "what one of three servers says of a run counts, if the others know less" {
+@test "if one of three servers knows more of a run than the others, that is shown" {
 	only 0 1 2
 	redlock run "$KEY" true
 	local entry
@@ -291,7 +291,7 @@ usually() {
 	expect 0
 }
 
-@test "a busy message says for how long KEY is held usually" {
+@test "a busy message says how long KEY is usually held" {
 	on_one_and_three usually
 }
 
@@ -467,7 +467,7 @@ remembers() {
 	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
 }
 
-@test "--remember: the record and the history last so long, whoever releases KEY" {
+@test "--remember: the record and the history last that long, whoever releases KEY" {
 	on_one_and_three remembers
 }
 
