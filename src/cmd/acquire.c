@@ -92,6 +92,18 @@ static int print(const struct session *session)
 	return result;
 }
 
+static void give_back(struct session *session)
+{
+	cmd_each(session, cmd_release_one);
+	for (size_t i = 0; i < session->count; i++) {
+		const struct answer *answer = &session_at(session, i)->answer;
+
+		journal_released(
+			session->settings, session->locks[i], "not handed over",
+			answer->result == LOCK_OK ? NULL : answer->error.text);
+	}
+}
+
 /* keeper: that has the lock by now, or 0. The exit status. */
 static int print_or_give_back(struct session *session, pid_t keeper)
 {
@@ -104,7 +116,7 @@ static int print_or_give_back(struct session *session, pid_t keeper)
 	if (keeper != 0)
 		keeper_recall(keeper);
 	else
-		cmd_each(session, cmd_release_one);
+		give_back(session);
 	cmd_complain(&session->lock, &error);
 	return error.code;
 }
@@ -132,7 +144,7 @@ static int hand_over(struct session *session, struct keeper *keeper)
 	if (status == 0 && child > 0)
 		_exit(print_or_give_back(session, child));
 	if (status != 0)
-		cmd_each(session, cmd_release_one);
+		give_back(session);
 	return status;
 }
 

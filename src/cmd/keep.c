@@ -138,7 +138,7 @@ static void note_run(const struct keeper *keeper, const struct session *session,
 {
 	struct buffer how = {0};
 
-	if (lock == keeper->lost && lock->broken)
+	if (lock->broken && lock == keeper->lost)
 		record_print_breaker(&how, "broken", &lock->breaker);
 	else
 		buffer_print(&how, "%s",
@@ -149,20 +149,42 @@ static void note_run(const struct keeper *keeper, const struct session *session,
 	buffer_release(&how);
 }
 
+/* What the other locks protect goes on, as PID does: they last as long as their leases. */
+static void leave_others(const struct keeper *keeper, struct session *session)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		struct answer *answer = &session_at(session, i)->answer;
+
+		if (session->locks[i] == keeper->lost) {
+			cmd_release_one(session, i);
+			continue;
+		}
+		answer->result = LOCK_ERROR;
+		error_set(&answer->error, EXIT_DONE, "pid %ld runs on",
+			  (long)keeper->process.pid);
+	}
+}
+
 static void give_back(const struct keeper *keeper, struct session *session,
 		      enum keeper_result kept)
 {
+	const bool runs_on = kept == KEPT_LOST && keeper->lost != NULL &&
+			     !keeper->kill && !keeper_is_over(keeper);
 	char text[DURATION_TEXT];
 
 	for (size_t i = 0; i < session->count; i++)
 		note_run(keeper, session, session->locks[i], kept);
-	cmd_each(session, cmd_release_one);
+	if (runs_on)
+		leave_others(keeper, session);
+	else
+		cmd_each(session, cmd_release_one);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct lock *lock = session->locks[i];
 		const struct answer *answer = &session_at(session, i)->answer;
 		struct buffer line = {0};
 
-		if (answer->result != LOCK_ERROR || kept == KEPT_LOST)
+		if (answer->result != LOCK_ERROR || lock == keeper->lost ||
+		    (kept == KEPT_LOST && !runs_on))
 			continue;
 		buffer_print(
 			&line, "%s: not released, it ends by itself in %s: %s",

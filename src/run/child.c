@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,58 +20,74 @@
 #define USUAL_STACK (START_STACK + 8192)
 #define LOOK_AGAIN 20 /* ms, whether it has been stopped, or has ended */
 
-/* One lock has no REDLOCK_FENCES, and what was inherited is about others. */
-static int set_fences(struct lock *const *locks, size_t count)
-{
-	struct buffer fences = {0};
-	int result;
+struct change {
+	const char *name, *value; /* value NULL: it goes */
+};
 
-	if (count <= 1)
-		return unsetenv("REDLOCK_FENCES");
-	ancestry_print_fences(&fences, locks, count);
-	result = setenv("REDLOCK_FENCES", fences.data, 1);
-	buffer_release(&fences);
-	return result;
+static bool is_changed(const char *entry, const struct change *changes,
+		       size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(changes[i].name);
+
+		if (strncmp(entry, changes[i].name, length) == 0 &&
+		    entry[length] == '=')
+			return true;
+	}
+	return false;
 }
 
-static int set_token(const struct lock *lock)
+/* A thread may still look a name up, and read the environment (getaddrinfo(3)):
+ * setenv(3) could free that. So a new one is made, and the old stays as it is. */
+static int change_environment(const struct change *changes, size_t count)
 {
-	struct buffer fence = {0};
-	int result;
+	static char *nothing[] = {NULL};
+	char **old = environ != NULL ? environ : nothing, **fresh;
+	size_t size = 0, used = 0;
 
-	buffer_print(&fence, "%" PRId64, lock->grant.fence);
-	result = setenv("REDLOCK_TOKEN", lock->grant.token, 1) < 0 ||
-				 setenv("REDLOCK_FENCE", fence.data, 1) < 0 ||
-				 unsetenv("REDLOCK_UNLOCKED") < 0
-			 ? -1
-			 : 0;
-	buffer_release(&fence);
-	return result;
-}
-
-static int set_no_token(void)
-{
-	return unsetenv("REDLOCK_TOKEN") < 0 || unsetenv("REDLOCK_FENCE") < 0 ||
-			       setenv("REDLOCK_UNLOCKED", "1", 1) < 0
-		       ? -1
-		       : 0;
+	while (old[size] != NULL)
+		size++;
+	fresh = calloc(size + count + 1, sizeof(*fresh));
+	if (fresh == NULL)
+		return -1;
+	for (size_t i = 0; i < size; i++)
+		if (!is_changed(old[i], changes, count))
+			fresh[used++] = old[i];
+	environ = fresh;
+	for (size_t i = 0; i < count; i++)
+		if (changes[i].value != NULL &&
+		    asprintf(&fresh[used++], "%s=%s", changes[i].name,
+			     changes[i].value) < 0)
+			return -1;
+	return 0;
 }
 
 int child_set_environment(struct lock *const *locks, size_t count)
 {
-	struct buffer held = {0};
+	struct buffer held = {0}, fence = {0}, fences = {0};
 	int result;
 
 	ancestry_extend(&held, locks, count);
-	result = setenv("REDLOCK_KEY", locks[0]->names.key.data, 1) < 0 ||
-				 setenv("REDLOCK_HELD", held.data, 1) < 0 ||
-				 unsetenv("REDLOCK_VALID_UNTIL") < 0 ||
-				 set_fences(locks, count) < 0 ||
-				 (count > 0 ? set_token(locks[0])
-					    : set_no_token()) < 0
-			 ? -1
-			 : 0;
+	if (count > 0)
+		buffer_print(&fence, "%" PRId64, locks[0]->grant.fence);
+	/* one lock has none, and what was inherited is about others */
+	if (count > 1)
+		ancestry_print_fences(&fences, locks, count);
+	result = change_environment(
+		(const struct change[]){
+			{"REDLOCK_KEY", locks[0]->names.key.data},
+			{"REDLOCK_HELD", held.data},
+			{"REDLOCK_VALID_UNTIL", NULL},
+			{"REDLOCK_FENCES", fences.data},
+			{"REDLOCK_TOKEN",
+			 count > 0 ? locks[0]->grant.token : NULL},
+			{"REDLOCK_FENCE", fence.data},
+			{"REDLOCK_UNLOCKED", count > 0 ? NULL : "1"},
+		},
+		7);
 	buffer_release(&held);
+	buffer_release(&fence);
+	buffer_release(&fences);
 	return result;
 }
 

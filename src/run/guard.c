@@ -158,8 +158,17 @@ static int guard_fork(struct guard *guard)
 	return 0;
 }
 
-/* 0, or -1 with errno: EAGAIN if the guard has been stopped for so long that
- * the pipe is full. */
+/* If the guard has been stopped for so long that the pipe is full: the newest orders are
+ * the ones that count, and from old ones it would take that the lease is over. */
+static bool make_room(const struct guard *guard)
+{
+	struct guard_orders stale;
+
+	return read(guard->readable, &stale, sizeof(stale)) > 0 ||
+	       errno == EINTR || errno == EAGAIN;
+}
+
+/* 0, or -1 with errno. */
 static int send_orders(const struct guard *guard,
 		       const struct guard_orders *orders)
 {
@@ -169,7 +178,8 @@ static int send_orders(const struct guard *guard,
 		return 0;
 	do
 		written = write(guard->writable, orders, sizeof(*orders));
-	while (written < 0 && errno == EINTR);
+	while (written < 0 &&
+	       (errno == EINTR || (errno == EAGAIN && make_room(guard))));
 	return written < 0 ? -1 : 0;
 }
 
@@ -302,16 +312,11 @@ struct deadline guard_done(struct guard *guard)
 
 bool guard_goodbye(struct guard *guard)
 {
-	struct guard_orders stale;
 	bool in_time;
 
 	pthread_mutex_lock(&guard->mutex);
 	guard->orders.dismissed = true;
 	guard->dismissed = send_orders(guard, &guard->orders) == 0;
-	/* what a full pipe holds is of no use to it any more */
-	while (!guard->dismissed && errno == EAGAIN &&
-	       read(guard->readable, &stale, sizeof(stale)) > 0)
-		guard->dismissed = send_orders(guard, &guard->orders) == 0;
 	in_time = guard->dismissed && guard->signal != 0 && !guard->fired &&
 		  !deadline_passed(guard->orders.times.term);
 	pthread_mutex_unlock(&guard->mutex);

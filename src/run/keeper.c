@@ -107,8 +107,9 @@ void keeper_explain_end(const struct keeper *keeper, struct error *error)
 		   "the process has ended, so no lock is kept for it");
 }
 
-/* -1 with errno. */
-static int open_interrupt(const struct keeper *keeper)
+/* Readable once a signal has come, or, if that is asked for, PID has ended. -1 with
+ * errno. */
+static int open_interrupt(const struct keeper *keeper, bool process)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	int events = epoll_create1(EPOLL_CLOEXEC);
@@ -116,7 +117,7 @@ static int open_interrupt(const struct keeper *keeper)
 	if (events < 0)
 		return -1;
 	if (epoll_ctl(events, EPOLL_CTL_ADD, keeper->signals, &event) == 0 &&
-	    (keeper->pidfd < 0 ||
+	    (keeper->pidfd < 0 || !process ||
 	     epoll_ctl(events, EPOLL_CTL_ADD, keeper->pidfd, &event) == 0))
 		return events;
 	close(events);
@@ -125,7 +126,7 @@ static int open_interrupt(const struct keeper *keeper)
 
 int keeper_interrupt(const struct keeper *keeper, struct error *error)
 {
-	int events = open_interrupt(keeper);
+	int events = open_interrupt(keeper, true);
 
 	if (events < 0)
 		error_system(error, "cannot watch the process");
@@ -496,7 +497,10 @@ static int open_events(const struct keeping *keeping, struct deadline at)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	struct itimerspec end = {0};
-	int timer = keeping->timer, events = open_interrupt(keeping->keeper);
+	/* after --max-hold its group may live on, without it */
+	bool ends = !keeping->overdue || !keeper_is_over(keeping->keeper);
+	int timer = keeping->timer;
+	int events = open_interrupt(keeping->keeper, ends);
 
 	if (at.at != INT64_MAX) {
 		end.it_value.tv_sec = at.at / 1000;
@@ -603,7 +607,7 @@ static void introduce(void *context, size_t i)
 	const struct keeping *keeping = context;
 	struct lock *lock = keeping->locks[i];
 	const struct wait wait = {deadline_in(lock->ballot.quorum->timeout),
-				  open_interrupt(keeping->keeper)};
+				  open_interrupt(keeping->keeper, true)};
 	struct error ignored;
 
 	lock->wish.keeper = getpid();

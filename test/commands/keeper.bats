@@ -265,6 +265,49 @@ setup() {
 	wait_until '! is_held'
 }
 
+@test "--max-hold: the keeper waits without haste for a group that outlives the process" {
+	cat >"$TMP/job.sh" <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 60s --on-lost kill-group --max-hold 100ms -k 50s "$KEY" >/dev/null || exit
+		(trap '' TERM; echo here >>"$TMP/said"; exec sleep 300) &
+		exec sleep 300
+	end
+	export TMP KEY REDLOCK
+	spawn job perl -e 'setpgrp; exec "sh", "$ENV{TMP}/job.sh"'
+	wait_until 'has_said here && ! is_running job'
+	is_held
+	# it looks 50 times a second
+	timeout 2 strace -qq -r -e trace=epoll_create1 -o "$TMP/trace" -p "$(keepers)" || :
+	awk '$1 >= 0.015 { rested++ } END { print NR " looks, " rested + 0 " after a rest"; exit !(NR > 1 && rested * 2 >= NR) }' "$TMP/trace"
+	kill "$(keepers)"
+	wait_until '! is_held'
+	pkill -KILL -g "$(pid job)"
+}
+
+# others_stay OPTION...
+others_stay() {
+	rm -f "$TMP"/{said,step1}
+	OPTIONS=$* script job <<-'end'
+		trap 'said told' USR1
+		# shellcheck disable=SC2086
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost $OPTIONS --also "$KEY-b" "$KEY-a" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	rcli 0 DEL "$KEY-a"
+	wait_until '[[ $(<"$TMP/job.err") == *"$KEY-b: not released, it ends by itself in "*": pid $(pid job) runs on" ]]'
+	[[ $(<"$TMP/job.err") == *"$KEY-a: lock lost: "* ]]
+	is_running job
+	wait_until '[[ $(rcli 0 EXISTS "$KEY-b") == 0 ]]'
+	step 1
+	finish job
+}
+
+@test "--on-lost warn, or SIGNAL: while the process runs on, its other locks are not given to others" {
+	others_stay warn
+	others_stay USR1
+}
+
 @test "--max-hold: the dead whom nobody reaps hold no lock" {
 	cat >"$TMP/job.sh" <<-'end'
 		"$REDLOCK" acquire --pid $$ -t 3s --on-lost kill-group --max-hold 100ms -k 100ms "$KEY" >/dev/null || exit

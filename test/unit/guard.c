@@ -100,6 +100,28 @@ static void test_full_pipe(void)
 	check_spared(&guard, command);
 }
 
+/* The pipe is full of times that have passed when it goes on. */
+static void test_stopped_for_long(void)
+{
+	struct guard guard;
+	pid_t command = fork();
+
+	if (command == 0) {
+		pause();
+		_exit(0);
+	}
+	start_stopped(&guard, command);
+	for (int i = 0; i < PIPE_HOLDS + 10; i++)
+		guard_tell(&guard, 0, in(-100));
+	guard_tell(&guard, 0, in(600000));
+	kill(guard.pid, SIGCONT);
+	deadline_poll(NULL, 0, deadline_in(300));
+	CHECK(guard_goodbye(&guard), "in time");
+	CHECK(!guard_wait(&guard), "it has acted");
+	kill(command, SIGKILL);
+	waitpid(command, NULL, 0);
+}
+
 /* Late itself, it finds old times and the goodbye: nothing is to be stopped. */
 static void test_late_guard(void)
 {
@@ -137,6 +159,7 @@ int main(void)
 	test_told_after_goodbye();
 	test_goodbye_too_late();
 	test_full_pipe();
+	test_stopped_for_long();
 	test_late_guard();
 	test_orphaned_late();
 	return check_result();
