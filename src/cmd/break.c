@@ -104,12 +104,25 @@ static void print_holder(struct buffer *text, const struct busy *who)
 		buffer_print(text, "another program");
 }
 
-/* The first of them, and how many more there are. */
-static void print_asked(struct buffer *text, const struct stopping *stopping)
+/* The first that still holds KEY, and how many more do. Returns the former. */
+static const struct asked *print_holding(struct buffer *text,
+					 const struct stopping *stopping)
 {
-	print_holder(text, &stopping->asked[0].seen.who);
-	if (stopping->count > 1)
-		buffer_print(text, " and %zu more", stopping->count - 1);
+	const struct asked *first = NULL;
+	size_t count = 0;
+
+	for (size_t n = stopping->count; n-- > 0;) {
+		if (stopping->asked[n].fate != FATE_HOLDS)
+			continue;
+		first = &stopping->asked[n];
+		count++;
+	}
+	if (first == NULL)
+		first = &stopping->asked[0];
+	print_holder(text, &first->seen.who);
+	if (count > 1)
+		buffer_print(text, " and %zu more", count - 1);
+	return first;
 }
 
 static void print_fate(struct buffer *line, const struct asked *asked)
@@ -119,6 +132,11 @@ static void print_fate(struct buffer *line, const struct asked *asked)
 	char text[DURATION_TEXT];
 
 	duration_format(text, asked->after);
+	if (asked->fate == FATE_MISSED) {
+		print_holder(line, who);
+		buffer_print(line, " was gone before it was asked to stop");
+		return;
+	}
 	if (on_break == BREAK_UNKNOWN) {
 		print_holder(line, who);
 		buffer_print(line,
@@ -169,11 +187,11 @@ static int print_fates(const struct stopping *stopping)
 static void tell_wait(const struct stopping *stopping)
 {
 	struct buffer who = {0};
+	const struct asked *first = print_holding(&who, stopping);
 	char text[DURATION_TEXT];
 
-	print_asked(&who, stopping);
 	duration_format(text, deadline_left(stopping->end));
-	if (stopping->asked[0].seen.who.holder.on_break == BREAK_UNKNOWN)
+	if (first->seen.who.holder.on_break == BREAK_UNKNOWN)
 		log_notice("%s: %s cannot be asked to stop; waiting until the "
 			   "lease is over in %s",
 			   stopping->holders->names.key.data, who.data, text);
@@ -184,23 +202,32 @@ static void tell_wait(const struct stopping *stopping)
 	buffer_release(&who);
 }
 
-/* The wait has ended without an end: nobody else will say so. */
+/* The wait has ended without an end: nobody else will say so. number: the signal that
+ * has ended it, or 0. */
 static void tell_left(const struct stopping *stopping, int number)
 {
 	struct buffer who = {0};
+	const struct asked *first = print_holding(&who, stopping);
+	const bool deaf = first->seen.who.holder.on_break == BREAK_UNKNOWN;
+	const char *key = stopping->holders->names.key.data;
 	char text[DURATION_TEXT];
 
-	print_asked(&who, stopping);
-	duration_format(text, clock_ms() - stopping->began);
-	if (number != 0)
+	if (number != 0 && deaf)
+		log_error("%s: not waited for any longer: %s cannot be asked "
+			  "to stop, and the lease is over in %s",
+			  key, who.data,
+			  duration_format(text, deadline_left(first->ends)));
+	else if (number != 0)
 		log_error(
 			"%s: not waited for any longer; the request stands: %s "
 			"will be told at the next renewal",
-			stopping->holders->names.key.data, who.data);
+			key, who.data);
 	else
-		log_error("%s: asked %s to stop, but the lease is still "
-			  "renewed after %s: --now takes KEY away",
-			  stopping->holders->names.key.data, who.data, text);
+		log_error("%s: %s%s%s, but the lease is still renewed after "
+			  "%s: --now takes KEY away",
+			  key, deaf ? "" : "asked ", who.data,
+			  deaf ? " cannot be asked to stop" : " to stop",
+			  duration_format(text, clock_ms() - stopping->began));
 	buffer_release(&who);
 }
 
@@ -346,18 +373,19 @@ static int take_away(struct holders *holders, const char *digest,
 	bool answered = inspect_break(holders, digest, settings->foreign, why,
 				      &error) == 0;
 	int printed = settings->quiet ? 0 : print_evicted(holders);
+	bool broken = holders_servers(holders, STANDING_HELD) > 0;
 
+	if (broken)
+		journal_broken(settings, "broken", breaker,
+			       holders_fence(holders),
+			       holders->holding.count > 0
+				       ? &holders->holding.seen[0].who
+				       : NULL);
 	if (!answered) {
 		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	if (holders_servers(holders, STANDING_HELD) == 0)
-		return complain_unchanged(holders);
-	journal_broken(settings, "broken", breaker, holders_fence(holders),
-		       holders->holding.count > 0
-			       ? &holders->holding.seen[0].who
-			       : NULL);
-	return printed;
+	return broken ? printed : complain_unchanged(holders);
 }
 
 /* --- the command ------------------------------------------------------------ */

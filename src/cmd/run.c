@@ -182,6 +182,7 @@ static void note_end(const struct run *run, const struct lock *lock,
 {
 	const struct supervisor *supervisor = &run->supervisor;
 	struct buffer how = {0};
+	char text[DURATION_TEXT];
 
 	if (lock == supervisor->lost || !run->settings->syslog)
 		return;
@@ -194,6 +195,9 @@ static void note_end(const struct run *run, const struct lock *lock,
 	print_end(&how, run);
 	if (supervisor->max_hold.begun)
 		buffer_print(&how, ", --max-hold is over");
+	if (run->kept > 0 && answer->result == LOCK_OK)
+		buffer_print(&how, ", KEY is kept for %s more by --min-hold",
+			     duration_format(text, run->kept));
 	journal_released(run->settings, lock, how.data,
 			 answer->result == LOCK_OK ? NULL : answer->error.text);
 	buffer_release(&how);

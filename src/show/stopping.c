@@ -12,6 +12,11 @@
 #define SELDOM 500
 #define GRACE 1000 /* ms after the end of a lease, for servers to say so */
 
+static struct deadline end_of(const struct seen *seen)
+{
+	return deadline_in(seen->who.left > 0 ? seen->who.left : 0);
+}
+
 void stopping_init(struct stopping *stopping, struct holders *holders,
 		   const char *why)
 {
@@ -25,8 +30,12 @@ void stopping_init(struct stopping *stopping, struct holders *holders,
 	stopping->asked =
 		xcalloc(stopping->count + 1, sizeof(*stopping->asked));
 	buffer_append(&stopping->digests, "", 0);
+	memcpy(stopping->fence, holders->fences, sizeof(stopping->fence));
 	for (size_t n = 0; n < stopping->count; n++) {
-		stopping->asked[n].seen = holders->holding.seen[n];
+		struct asked *asked = &stopping->asked[n];
+
+		asked->seen = holders->holding.seen[n];
+		asked->ends = end_of(&asked->seen);
 		buffer_print(&stopping->digests, "%s ",
 			     holders->holding.seen[n].digest);
 	}
@@ -82,15 +91,19 @@ static void follow(const struct stopping *stopping, struct asked *asked)
 	const struct seen *now = find(holders, asked->seen.digest);
 	size_t has = now != NULL ? seen_count(now) : 0;
 
+	asked->met |= now != NULL;
 	if (has >= quorum_size(holders->ballot.quorum))
 		asked->whole = true;
 	if (is_gone(stopping, asked, has)) {
 		asked->after = clock_ms() - stopping->began;
-		asked->fate = deadline_passed(asked->ends) ? FATE_ENDED
-							   : FATE_RELEASED;
+		if (!asked->met)
+			asked->fate = FATE_MISSED;
+		else if (deadline_passed(asked->ends))
+			asked->fate = FATE_ENDED;
+		else
+			asked->fate = FATE_RELEASED;
 	} else if (now != NULL) {
-		asked->ends =
-			deadline_in(now->who.left > 0 ? now->who.left : 0);
+		asked->ends = end_of(now);
 	}
 }
 

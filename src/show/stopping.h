@@ -26,6 +26,7 @@ enum fate {
 	FATE_HOLDS,
 	FATE_RELEASED, /* it was gone before its lease was over */
 	FATE_ENDED,    /* its lease was over, without an answer */
+	FATE_MISSED,   /* it was gone before it was asked */
 };
 
 struct asked {
@@ -33,6 +34,7 @@ struct asked {
 	enum fate fate;
 	int64_t after;        /* ms from the first round until it was gone */
 	struct deadline ends; /* its lease, as it was told last */
+	bool met;             /* a server has told of it in a round */
 	bool whole;           /* it was seen on a quorum */
 };
 

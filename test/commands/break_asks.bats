@@ -378,6 +378,46 @@ earlier_extends() {
 	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
 }
 
+@test "^C ends the wait for another program, which nobody will tell" {
+	only 0
+	rcli 0 SET "$KEY" theirs PX 60000
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until '[[ -s $TMP/break.err ]]'
+	kill -INT "$(pid break)"
+	finish break
+	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer: another program cannot be asked to stop, and the lease is over in "* ]]
+}
+
+@test "who is still waited for is named, and not who has released the lock" {
+	only 0
+	holds one -s -t 3s
+	token=$("$REDLOCK" acquire -s -t 60s --label two "$KEY")
+	spawn break "$REDLOCK" break -y "$KEY"
+	finish one
+	wait_until 'holders 1 0'
+	asked=$(scripts_run 0)
+	wait_until '(($(scripts_run 0) >= asked + 2))'
+	kill -INT "$(pid break)"
+	finish break
+	[[ $status == 130 && $output =~ ^"$KEY: "$ASKED"; released after "$TIME$ ]]
+	[[ $stderr == *"the request stands: "*"'two' will be told at the next renewal" ]]
+}
+
+@test "a holder that is gone before it is asked is no holder that was asked" {
+	only 0
+	token=$("$REDLOCK" acquire -s -t 60s --label one "$KEY")
+	spawn two "$REDLOCK" run -s -t 3s --label two "$KEY" sleep 60
+	wait_until 'holders 2 0'
+	in_terminal session "$REDLOCK break $KEY; echo end: \$?"
+	wait_until 'grep -q "\[y/N\]" $TMP/session.out'
+	redlock release "$KEY" "$token"
+	type_keys session 'y\n'
+	wait_until 'grep -q "end: 0" $TMP/session.out'
+	tr -d '\r' <"$TMP/session.out" | tr -s ' \n' ' ' >"$TMP/said"
+	grep -qE "$KEY: [^ ]* pid [0-9]+ 'one' was gone before it was asked to stop" "$TMP/said"
+	grep -qE "$KEY: asked [^ ]* pid [0-9]+ 'two' to stop; released after" "$TMP/said"
+}
+
 @test "a holder that renews in spite of it is named, with 75 and the advice to use --now" {
 	only 0
 	hold_exclusive 0 token web3 812 backup.sh

@@ -66,13 +66,15 @@ has() {
 		"$REDLOCK" run --syslog "$KEY" sh -c 'echo "$REDLOCK_FENCE" >"$TMP/fence"; exit 3'
 		"$REDLOCK" run --syslog "$KEY" sh -c 'kill -9 $$'
 		REDLOCK_SYSLOG=yes "$REDLOCK" run --max-hold 100ms "$KEY" sleep 300
+		"$REDLOCK" run --syslog --min-hold 100ms "$KEY" true
 		"$REDLOCK" run "$KEY" true
 	end
 	has "acquired after [^ ]*, fence $(<"$TMP/fence")"
 	has "released after [^ ]*, fence $(<"$TMP/fence"): exit 3"
 	has 'released after [^ ]*, fence [0-9]*: signal 9'
 	has 'released after [^ ]*, fence [0-9]*: signal 15, --max-hold is over'
-	[[ $(wc -l <"$TMP/log") == 6 ]]
+	has 'released after [^ ]*, fence [0-9]*: exit 0, KEY is kept for [0-9]*ms more by --min-hold'
+	[[ $(wc -l <"$TMP/log") == 8 ]]
 	# facility cron, severity info
 	[[ $(cut -c 1-4 "$TMP/log" | sort -u) == '<78>' ]]
 }
@@ -100,6 +102,18 @@ has() {
 	wait_until '(($(grep -c ": lost after [^ ]*, fence [0-9]*: " "$TMP/log") == 2))'
 	[[ $(grep -c ": acquired after" "$TMP/log") == 4 ]]
 	[[ $(grep ": lost after" "$TMP/log" | cut -c 1-4 | sort -u) == '<76>' ]]
+}
+
+@test "what break --now has taken from a minority of servers is told, too" {
+	servers_start 3
+	token=$("$REDLOCK" acquire "$KEY")
+	server_kill 1 2
+	logged_by <<-'end'
+		"$REDLOCK" break --now -q -y --syslog "$KEY" 2>/dev/null
+		echo $? >"$TMP/status"
+	end
+	[[ $(<"$TMP/status") == 69 ]]
+	has "broken by [^ ]*, fence [1-9][0-9]*: held by .*"
 }
 
 # A server that is paused reads nothing until then.
