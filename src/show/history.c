@@ -8,7 +8,8 @@
 #include "lock/explain.h"
 #include "lock/script.h"
 
-#define TOLD_MOST 40 /* entries of one server that are read */
+#define TOLD_MOST 40       /* entries of one server that are read */
+#define AHEAD_MOST 3600000 /* ms; as in runs.lua */
 
 struct told {
 	struct past_run run;
@@ -136,10 +137,18 @@ static bool is_attempt(const struct history *history,
 		       ballot_count(&history->ballot, VOTE_YES);
 }
 
+/* A wrong clock noted it. */
+static bool is_ahead(const struct past_run *run)
+{
+	return run->age < -AHEAD_MOST;
+}
+
 static int by_age(const void *a, const void *b)
 {
 	const struct past_run *one = a, *other = b;
 
+	if (is_ahead(one) != is_ahead(other))
+		return is_ahead(one) ? 1 : -1;
 	if (one->age != other->age)
 		return one->age < other->age ? -1 : 1;
 	return (one->fence < other->fence) - (one->fence > other->fence);

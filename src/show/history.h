@@ -10,7 +10,8 @@
  * servers differ in how it ended, the end that most of them know is taken. That it
  * is unknown counts only if no server knows better: the release may have reached a
  * single one. A run whose end is unknown is left out if only a minority of the
- * servers that answered tells of it: it was an attempt that had no quorum.
+ * servers that answered tells of it: it was an attempt that had no quorum. A run that
+ * began more than an hour ahead comes last, as a wrong clock noted it.
  *
  * Nothing relies on this for safety.
  */

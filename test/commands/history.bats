@@ -385,6 +385,21 @@ once_of_each_kind() {
 	on_one_and_three once_of_each_kind
 }
 
+granted_by_message() {
+	token=$("$REDLOCK" acquire -t 5m "$KEY")
+	spawn "next-$KEY" "$REDLOCK" run --once-in 1h "$KEY" true
+	wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 1 ]]'
+	redlock release "$KEY" "$token"
+	finish "next-$KEY"
+	expect 0
+	redlock run --once-in 1h "$KEY" echo ran
+	[[ $status == 75 && ! $output ]]
+}
+
+@test "--once-in: what a waiter has run counts, however soon it was over" {
+	on_one_and_three granted_by_message
+}
+
 waiters() {
 	local i
 	spawn "first-$KEY" "$REDLOCK" run --once-in 1h "$KEY" sleep 60
@@ -423,6 +438,20 @@ waiters() {
 	rcli 0 RPUSH "{$KEY}:redlock:runs" $'0123456789abcdef 1 99999999999999999999 3 exit 0\nsince=x -\n'
 	redlock run --once-in 1h "$KEY" echo ran
 	expect 0 ran
+}
+
+@test "a success that a wrong clock has noted does not outlive one that is real" {
+	local i
+	only 0
+	write_run 0 -7200000 'exit 0'
+	write_run 0 50000 'exit 0'
+	for i in {1..28}; do write_run 0 40000 'exit 1'; done
+	redlock run "$KEY" false
+	(($(rcli 0 LLEN "$(record):runs") == 21))
+	redlock run --once-in 1h "$KEY" echo ran
+	[[ $status == 75 ]]
+	redlock status "$KEY"
+	[[ $output != *"exit 0"* ]]
 }
 
 @test "--once-in: a success is noted though the release overtakes the answer to a heartbeat" {
@@ -465,6 +494,25 @@ remembers() {
 	redlock run "$KEY-2" true
 	redlock run --remember 1s "$KEY-2" false
 	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
+}
+
+others_remember() {
+	local other options
+	other=$("$REDLOCK" acquire -s -t 5m "$KEY")
+	for options in '' '--min-hold 10ms'; do
+		# shellcheck disable=SC2086 # words
+		redlock run -s --remember 0 $options "$KEY" true
+		expect 0
+		(($(rcli 0 PTTL "$(record)") > 200000)) || return
+	done
+	redlock extend "$KEY" "$other"
+	expect 0
+	redlock release "$KEY" "$other"
+	expect 0
+}
+
+@test "--remember: the record outlives all who hold KEY, whatever the last one says" {
+	on_one_and_three others_remember
 }
 
 @test "--remember: the record and the history last that long, whoever releases KEY" {

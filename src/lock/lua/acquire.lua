@@ -25,7 +25,7 @@ local function remember(in_use)
   if kind ~= 'none' and not began then
     began = now
     call('hset', record, 'began', format('%.0f', now))
-    try('pexpire', record, math.max(call('pttl', key), 0) + outlives(description))
+    try('pexpire', record, math.max(call('pttl', key), wish.ttl) + outlives(description))
   end
   return math.max(math.min(now - (began or now), 2^53), 0), last or ''
 end

@@ -32,9 +32,9 @@ end
 local function tell_runs()
   local last, success, began, succeeded = '', '', -1, -1
   for _, run in ipairs(ARGV[3] == '1' and try('lrange', record .. ':runs', '-31', '-1') or {}) do
-    local how, since = run:match('^%x+ %d+ %d+ %S+ ([^\n]+)\nsince=(%d+)')
+    local how, since = run:match('^%S+ %d+ %d+ %S+ ([^\n]+)\nsince=(%d+)')
     since = tonumber(since) or -1
-    if since > 2^53 then
+    if since - now > 3600000 then -- noted by a wrong clock
       since = -1
     end
     if since > began then

@@ -16,7 +16,8 @@ end
 
 -- For how long what is beside KEY outlives a lock that has this description (--remember; ms).
 local function outlives(text)
-  return text:find('\nremember=', 1, true) and tonumber(text:match('\nremember=(%d+)\n')) or afterlife
+  return math.min(text:find('\nremember=', 1, true) and tonumber(text:match('\nremember=(%d+)\n'))
+    or afterlife, 2^42)
 end
 
 -- The last holder of KEY, until when, and the longest ttl: so that a loss of KEY can be seen.

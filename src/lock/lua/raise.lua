@@ -17,4 +17,7 @@ end
 if (tonumber(call('hget', record, 'fence') or 0) or 0) < tonumber(fence) then
   call('hset', record, 'fence', fence)
 end
+if kind == 'zset' then
+  call('hset', record, 'fence:' .. token, fence)
+end
 return {1}

@@ -72,7 +72,7 @@ if held > 0 then
     remove(token, hold, kind)
   end
   if min_hold > 0 or afterlife == 0 then -- else a grant, or an extend, has seen to it
-    try('pexpire', record, min_hold + outlives(describe(token)))
+    try('pexpire', record, math.max(call('pttl', key), min_hold) + outlives(describe(token)))
   end
   if kind == 'hash' then
     tell_redisson()

@@ -3,6 +3,9 @@
 -- whose first line is "since=TIME HOLD"; a dot after TIME says that the run was noted, and a ~ that nobody has answered
 -- the grant yet. The list is not among KEYS: a user whose rights name each key has no history, but locks.
 
+-- ms: a run that began later than this from now was noted by a wrong clock
+local ahead = 3600000
+
 -- ended: "fence waited how" (fence 0: the record's; waited in ms, or -). ends: when a run ended whose
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
 -- was noted now: then the caller removes it, or puts the dot in. Never fails.
@@ -24,7 +27,7 @@ local function note_run(who, ended, ends)
     local succeeded, last
     for _, run in ipairs(try('lrange', name, -99, -21)) do
       local began = tonumber(run:match(' exit 0\nsince=(%d+)'))
-      if began and began > (last or 0) then
+      if began and began > (last or 0) and began - now < ahead then
         succeeded, last = run, began
       end
     end
@@ -39,8 +42,7 @@ local function note_run(who, ended, ends)
 end
 
 -- The last run of KEY that succeeded, if it began less than `once` ago (--once-in: a line of the
--- description), and how long ago (ms). What began more than an hour ahead was noted by a wrong clock.
--- An error, if the history cannot be read.
+-- description), and how long ago (ms). An error, if the history cannot be read.
 local function find_success(description)
   if not description:find('\nonce=', 1, true) then
     return
@@ -48,8 +50,8 @@ local function find_success(description)
   local once, found, age = tonumber(description:match('\nonce=(%d+)\n')) or 0
   local all = try('lrange', record .. ':runs', -99, -1)
   for _, run in ipairs(all) do
-    local began = tonumber(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+) '))
-    if began and now - began < (age or once) and began - now < 3600000 then
+    local began = tonumber(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+)~? '))
+    if began and now - began < (age or once) and began - now < ahead then
       found, age = run, now - began
     end
   end

@@ -102,7 +102,7 @@ local function grant(who, wish, lease, kind)
   end
   call('hset', record, unpack(fields))
   known_fence = stored
-  call('pexpire', record, lease + outlives(text))
+  call('pexpire', record, math.max(kind ~= 'none' and call('pttl', key) or 0, lease) + outlives(text))
   if wish.kind == 'string' and not again then
     call('set', key, who, 'px', lease)
     return fence
