@@ -299,6 +299,7 @@ static int read_settings(struct settings *settings,
 {
 	if (arguments_parse(settings, command, argv, error) < 0)
 		return -1;
+	settings->understood = true;
 	if (settings->help != HELP_NONE || command->id == COMMAND_FENCE)
 		return 0;
 	return check_keys(settings, command, error) < 0 ||
@@ -342,15 +343,17 @@ static int run_command(const struct command *command, char **argv)
 			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status);
 		if (settings.format == FORMAT_PROMETHEUS &&
-		    status != EXIT_USAGE)
+		    (settings.understood || status != EXIT_USAGE))
 			metrics_tell_nothing(&settings,
 					     command->id == COMMAND_DOCTOR);
 	} else if (settings.help) {
 		status = show_help(command, settings.help);
 	} else {
-		log_init(settings.quiet     ? LOG_QUIET
-			 : settings.verbose ? LOG_VERBOSE
-					    : LOG_NORMAL);
+		/* a monitor may show the first line of either output */
+		log_init(settings.verbose ? LOG_VERBOSE
+			 : settings.quiet || command->id == COMMAND_CHECK
+				 ? LOG_QUIET
+				 : LOG_NORMAL);
 		tell_unknown();
 		tell_files(&settings);
 		tell_origins(&settings);

@@ -36,6 +36,8 @@ noted() {
 	checks 0 "$KEY: free \| held=0s;;;0 waiting=0;;;0 wait=0s;;;0 age=U;;;0" "$KEY"
 	redlock run "$KEY" true
 	checks 0 "$KEY: free; last success $TIME ago \| $MEASURES" "$KEY"
+	# a monitor may show a warning instead
+	REDLOCK_NO_SUCH=1 checks 0 "$KEY: free; last success $TIME ago \| $MEASURES" "$KEY"
 }
 
 # the same on one server and on three
@@ -138,6 +140,11 @@ judges_the_age() {
 	KEY+=-near
 	noted 0 'exit 0' -30000 1000
 	checks 0 "$KEY: free; last success 0ms ago \| .* age=0s;;93600;0" --max-age 26h "$KEY"
+	# what a right clock has noted counts, and not what comes after it
+	KEY+=-both
+	noted 0 'exit 0' -7200000 1000 ahead
+	noted 0 'exit 0' 3600000 1000
+	checks 0 "$KEY: free; last success $TIME ago \| .* age=3[0-9.]+s;;93600;0" --max-age 26h "$KEY"
 	# and a wrong time of a waiter, or of a holder, is no time below 0
 	KEY+=-held
 	hold_exclusive 0 token web3 812 backup.sh -2

@@ -93,13 +93,18 @@ tells_of_runs() {
 	lists
 	[[ $(of redlock_last_run_timestamp_seconds -acquired) && ! $(of redlock_last_run_exit_status -acquired) ]]
 	[[ ! $(of redlock_last_run_success -acquired) && ! $(of redlock_last_success_timestamp_seconds -acquired) ]]
+	redlock acquire -r --token build-7 "$KEY-chosen"
+	redlock release "$KEY-chosen" build-7
+	lists
+	[[ $(of redlock_last_run_timestamp_seconds -chosen) ]]
 	# what makes no sense is passed over, and a success that is older than 20 runs is found
 	digest=$(printf x | sha1sum | cut -c 1-16)
 	for ((i = 0; i < SERVER_COUNT; i++)); do
 		rcli "$i" HSET "$(record "$KEY-odd")" fence 5
 		rcli "$i" RPUSH "$(record "$KEY-odd"):runs" nonsense $'x exit 0\nsince=99999999999999999\n' \
 			"$digest 1500 7 - exit 0"$'\nsince=1000000 -\nhost=web3\n' "$digest 2000 8 - exit 1"$'\nsince=2000000 -\nhost=web3\n' \
-			"$digest 3000 8 - broken by me: 'exit 0'"$'\nsince=1500000 -\nhost=web3\n'
+			"$digest 3000 8 - broken by me: 'exit 0'"$'\nsince=1500000 -\nhost=web3\n' \
+			"$digest 3000 8 - exit 0"$'\nsince='"$(($(server_ms "$i") + 7200000))"$' -\nhost=web3\n'
 		rcli "$i" HSET "$(record "$KEY-wrong")" fence 5
 		rcli "$i" SET "$(record "$KEY-wrong"):runs" text
 	done >"$TMP/answers"
@@ -255,6 +260,10 @@ tells_of_servers() {
 	[[ $status == 78 && $(metric "$file" redlock_quorum) == 0 ]]
 	REDLOCK_CACERT=/nonexistent redlock list --format prometheus --output "$file" -S rediss://127.0.0.1:1
 	[[ $status == 78 && $(metric "$file" redlock_up) == 0 ]]
+	rm "$file"
+	printf 'cert = /nonexistent\n' >"$TMP/half"
+	redlock list --format prometheus --output "$file" --config "$TMP/half"
+	[[ $status == 64 && $(metric "$file" redlock_up) == 0 ]]
 	# a slip at a prompt changes no file
 	redlock list --format prometheus --output "$file-2" --no-such-option
 	[[ $status == 64 && ! -e $file-2 ]]
@@ -272,7 +281,7 @@ tells_of_servers() {
 	# who had it open reads the old one to its end
 	[[ $(tail -n 1 <&"$old") == '# EOF' ]]
 	exec {old}<&-
-	(cd "$TMP/dir" && "$REDLOCK" doctor --format prometheus --output redlock.prom)
+	(cd "$TMP/dir" && REDLOCK_QUARANTINE=0 "$REDLOCK" doctor --format prometheus --output redlock.prom)
 	[[ $(metric "$file" redlock_quorum) == 1 ]]
 	# a file beside it that the disk has before it has the name
 	! type -P strace >/dev/null || {
