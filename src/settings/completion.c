@@ -90,7 +90,8 @@ static const struct option *read_option(struct completion *completion,
 static bool is_common(const struct option *option)
 {
 	return option != NULL && (option->commands & COMMAND_LIST) &&
-	       strcmp(option->value, "json") != 0;
+	       strcmp(option->value, "json") != 0 &&
+	       strcmp(option->name, "output") != 0;
 }
 
 static void keep(struct completion *completion, char *word)

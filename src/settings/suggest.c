@@ -105,7 +105,7 @@ static const struct synonym synonyms[] = {
 	{"trylock", "nonblock", OPTION},
 	{"non-blocking", "nonblock", OPTION},
 	{"nonblocking", "nonblock", OPTION},
-	{"once", "nonblock", OPTION},
+	{"once", "once-in", OPTION},
 	{"fail", "nonblock", OPTION},
 	{"block", "wait", OPTION},
 	{"blocking", "wait", OPTION},

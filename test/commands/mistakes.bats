@@ -76,7 +76,7 @@ told() {
 		64|-h means help|redlock run -h 127.0.0.1 -p 6379 k true
 		64|'--nonblocking': did you mean --nonblock\?|redlock run --nonblocking k true
 		64|'--NONBLOCK': did you mean --nonblock\?|redlock run --NONBLOCK k true
-		64|'--once': did you mean --nonblock\?|redlock run --once k true
+		64|'--once': did you mean --once-in\?|redlock run --once 20h k true
 		64|'--retry-count': did you mean --tries\?|redlock run --retry-count 3 k true
 		64|'--heartbeat': did you mean none: run does so anyway\?|redlock run --heartbeat 5 k true
 		64|'--foreground': did you mean none: run does so anyway\?|redlock run --foreground k true
