@@ -323,9 +323,9 @@ $KEY-later: unknown, used by a newer redlock \(protocol 2\)"
 			done
 			AT=0
 			spawn break "$REDLOCK" break -y "$KEY"
-			wait_until 'earlier extend old 60000 -; [[ ${said%%$'\n'*} != 1 ]]'
+			wait_until 'earlier extend old 60000 -; [[ ${said%%$'\n'*} == @(0|-1) ]]'
 			earlier release old - 0
-			[[ ${said%%$'\n'*} != 1 && $(rcli 0 EXISTS "$KEY") == 1 ]]
+			[[ ${said%%$'\n'*} == @(0|-1) && $(rcli 0 EXISTS "$KEY") == 1 ]]
 			takes_earlier other "$kind"
 			[[ ${said%%$'\n'*} == 0 || $kind == zset ]]
 			earlier release other - 0
