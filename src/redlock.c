@@ -349,7 +349,7 @@ static int run_command(const struct command *command, char **argv)
 	} else if (settings.help) {
 		status = show_help(command, settings.help);
 	} else {
-		/* a monitor may show the first line of either output */
+		/* a monitor may show a warning instead of the result */
 		log_init(settings.verbose ? LOG_VERBOSE
 			 : settings.quiet || command->id == COMMAND_CHECK
 				 ? LOG_QUIET

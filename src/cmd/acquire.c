@@ -99,7 +99,7 @@ static void give_back(struct session *session)
 		const struct answer *answer = &session_at(session, i)->answer;
 
 		journal_released(
-			session->settings, session->locks[i], "not handed over",
+			session->settings, session->locks[i], "acquire failed",
 			answer->result == LOCK_OK ? NULL : answer->error.text);
 	}
 }

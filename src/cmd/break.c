@@ -202,7 +202,7 @@ static void tell_wait(const struct stopping *stopping)
 	buffer_release(&who);
 }
 
-/* The wait has ended without an end: nobody else will say so. number: the signal that
+/* The wait is over, but KEY is still held: nobody else will say so. number: the signal that
  * has ended it, or 0. */
 static void tell_left(const struct stopping *stopping, int number)
 {
@@ -214,7 +214,7 @@ static void tell_left(const struct stopping *stopping, int number)
 
 	if (number != 0 && deaf)
 		log_error("%s: not waited for any longer: %s cannot be asked "
-			  "to stop, and the lease is over in %s",
+			  "to stop, and the lease ends in %s",
 			  key, who.data,
 			  duration_format(text, deadline_left(first->ends)));
 	else if (number != 0)

@@ -149,20 +149,34 @@ static void note_run(const struct keeper *keeper, const struct session *session,
 	buffer_release(&how);
 }
 
-/* What the other locks protect goes on, as PID does: they last as long as their leases. */
+/* PID runs on, and still uses what the other locks protect: they are left to their
+ * leases. */
 static void leave_others(const struct keeper *keeper, struct session *session)
 {
+	struct buffer line = {0};
+	char text[DURATION_TEXT];
+
 	for (size_t i = 0; i < session->count; i++) {
+		const struct lock *lock = session->locks[i];
 		struct answer *answer = &session_at(session, i)->answer;
 
-		if (session->locks[i] == keeper->lost) {
+		if (lock == keeper->lost) {
 			cmd_release_one(session, i);
 			continue;
 		}
 		answer->result = LOCK_ERROR;
 		error_set(&answer->error, EXIT_DONE, "pid %ld runs on",
 			  (long)keeper->process.pid);
+		line.length = 0;
+		buffer_print(&line,
+			     "%s: not released, as pid %ld runs on; the lease "
+			     "ends in %s",
+			     lock->names.key.data, (long)keeper->process.pid,
+			     duration_format(text,
+					     deadline_left(lock->grant.valid)));
+		say(keeper, &line);
 	}
+	buffer_release(&line);
 }
 
 static void give_back(const struct keeper *keeper, struct session *session,
@@ -183,8 +197,7 @@ static void give_back(const struct keeper *keeper, struct session *session,
 		const struct answer *answer = &session_at(session, i)->answer;
 		struct buffer line = {0};
 
-		if (answer->result != LOCK_ERROR || lock == keeper->lost ||
-		    (kept == KEPT_LOST && !runs_on))
+		if (answer->result != LOCK_ERROR || kept == KEPT_LOST)
 			continue;
 		buffer_print(
 			&line, "%s: not released, it ends by itself in %s: %s",

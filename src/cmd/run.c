@@ -196,7 +196,7 @@ static void note_end(const struct run *run, const struct lock *lock,
 	if (supervisor->max_hold.begun)
 		buffer_print(&how, ", --max-hold is over");
 	if (run->kept > 0 && answer->result == LOCK_OK)
-		buffer_print(&how, ", KEY is kept for %s more by --min-hold",
+		buffer_print(&how, ", held for %s more (--min-hold)",
 			     duration_format(text, run->kept));
 	journal_released(run->settings, lock, how.data,
 			 answer->result == LOCK_OK ? NULL : answer->error.text);

@@ -21,7 +21,7 @@
 #define LOOK_AGAIN 20 /* ms, whether it has been stopped, or has ended */
 
 struct change {
-	const char *name, *value; /* value NULL: it goes */
+	const char *name, *value; /* value NULL: unset it */
 };
 
 static bool is_changed(const char *entry, const struct change *changes,
@@ -37,8 +37,8 @@ static bool is_changed(const char *entry, const struct change *changes,
 	return false;
 }
 
-/* A thread may still look a name up, and read the environment (getaddrinfo(3)):
- * setenv(3) could free that. So a new one is made, and the old stays as it is. */
+/* Another thread may be in getaddrinfo(3), which reads the environment, and setenv(3) may
+ * free what it reads: so a new one is made, and the old one is left alone. */
 static int change_environment(const struct change *changes, size_t count)
 {
 	static char *nothing[] = {NULL};

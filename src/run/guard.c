@@ -158,8 +158,8 @@ static int guard_fork(struct guard *guard)
 	return 0;
 }
 
-/* If the guard has been stopped for so long that the pipe is full: the newest orders are
- * the ones that count, and from old ones it would take that the lease is over. */
+/* The guard has been stopped for so long that the pipe is full. Only the newest orders
+ * count; from old ones it would take that the lease is over. */
 static bool make_room(const struct guard *guard)
 {
 	struct guard_orders stale;

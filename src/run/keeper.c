@@ -497,7 +497,7 @@ static int open_events(const struct keeping *keeping, struct deadline at)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	struct itimerspec end = {0};
-	/* after --max-hold its group may live on, without it */
+	/* after --max-hold its group may outlive PID, which would stay readable */
 	bool ends = !keeping->overdue || !keeper_is_over(keeping->keeper);
 	int timer = keeping->timer;
 	int events = open_interrupt(keeping->keeper, ends);

@@ -378,17 +378,17 @@ earlier_extends() {
 	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
 }
 
-@test "^C ends the wait for another program, which nobody will tell" {
+@test "^C ends the wait for another program, and does not say that it will be told" {
 	only 0
 	rcli 0 SET "$KEY" theirs PX 60000
 	spawn break "$REDLOCK" break -y "$KEY"
 	wait_until '[[ -s $TMP/break.err ]]'
 	kill -INT "$(pid break)"
 	finish break
-	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer: another program cannot be asked to stop, and the lease is over in "* ]]
+	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer: another program cannot be asked to stop, and the lease ends in "* ]]
 }
 
-@test "who is still waited for is named, and not who has released the lock" {
+@test "after ^C a holder that still has KEY is named, not one that has released it" {
 	only 0
 	holds one -s -t 3s
 	token=$("$REDLOCK" acquire -s -t 60s --label two "$KEY")
@@ -403,7 +403,7 @@ earlier_extends() {
 	[[ $stderr == *"the request stands: "*"'two' will be told at the next renewal" ]]
 }
 
-@test "a holder that is gone before it is asked is no holder that was asked" {
+@test "a holder that goes before it is asked is reported as gone, not as asked" {
 	only 0
 	token=$("$REDLOCK" acquire -s -t 60s --label one "$KEY")
 	spawn two "$REDLOCK" run -s -t 3s --label two "$KEY" sleep 60
@@ -418,7 +418,7 @@ earlier_extends() {
 	grep -qE "$KEY: asked [^ ]* pid [0-9]+ 'two' to stop; released after" "$TMP/said"
 }
 
-@test "a holder that renews in spite of it is named, with 75 and the advice to use --now" {
+@test "if a holder goes on renewing, break exits with 75, names it and suggests --now" {
 	only 0
 	hold_exclusive 0 token web3 812 backup.sh
 	rcli 0 HSET "$(record)" holder:token "$(described web3 812 backup.sh)"$'\nbreak=stops\n'

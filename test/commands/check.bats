@@ -92,7 +92,7 @@ judges_the_queue() {
 	judges_the_queue
 }
 
-@test "on three servers those who wait on a quorum are counted" {
+@test "on three servers only waiters that a quorum knows are counted" {
 	judges_the_queue
 	queue_up 0 three 9 'string 0' web4 79 deploy.sh
 	checks 0 "$KEY: .*; 2 waiting, the first for 2h0[0-9]m \| .*" --max-queue 2 --max-wait 3h "$KEY"
@@ -121,7 +121,7 @@ judges_the_age() {
 	judges_the_age
 }
 
-@test "on three servers a success that any of them knows counts" {
+@test "on three servers it is enough that one knows of the success" {
 	servers_start 3 --appendonly yes --appendfsync always
 	judges_the_age
 	KEY+=-one

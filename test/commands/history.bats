@@ -440,7 +440,7 @@ waiters() {
 	expect 0 ran
 }
 
-@test "a success that a wrong clock has noted does not outlive one that is real" {
+@test "the last real success is kept, not one dated in the future" {
 	local i
 	only 0
 	write_run 0 -7200000 'exit 0'
@@ -511,7 +511,7 @@ others_remember() {
 	expect 0
 }
 
-@test "--remember: the record outlives all who hold KEY, whatever the last one says" {
+@test "--remember: the record outlives every lease of KEY, even if the last to come has --remember 0" {
 	on_one_and_three others_remember
 }
 

@@ -265,7 +265,7 @@ setup() {
 	wait_until '! is_held'
 }
 
-@test "--max-hold: the keeper waits without haste for a group that outlives the process" {
+@test "--max-hold: the keeper rests while it waits for a group that outlives the process" {
 	cat >"$TMP/job.sh" <<-'end'
 		"$REDLOCK" acquire --pid $$ -t 60s --on-lost kill-group --max-hold 100ms -k 50s "$KEY" >/dev/null || exit
 		(trap '' TERM; echo here >>"$TMP/said"; exec sleep 300) &
@@ -295,7 +295,7 @@ others_stay() {
 	end
 	wait_until 'has_said here'
 	rcli 0 DEL "$KEY-a"
-	wait_until '[[ $(<"$TMP/job.err") == *"$KEY-b: not released, it ends by itself in "*": pid $(pid job) runs on" ]]'
+	wait_until '[[ $(<"$TMP/job.err") == *"$KEY-b: not released, as pid $(pid job) runs on; the lease ends in "* ]]'
 	[[ $(<"$TMP/job.err") == *"$KEY-a: lock lost: "* ]]
 	is_running job
 	wait_until '[[ $(rcli 0 EXISTS "$KEY-b") == 0 ]]'
@@ -303,7 +303,7 @@ others_stay() {
 	finish job
 }
 
-@test "--on-lost warn, or SIGNAL: while the process runs on, its other locks are not given to others" {
+@test "--on-lost warn, or SIGNAL: if one lock is lost, the others are left to their leases" {
 	others_stay warn
 	others_stay USR1
 }

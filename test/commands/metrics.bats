@@ -264,7 +264,7 @@ tells_of_servers() {
 	printf 'cert = /nonexistent\n' >"$TMP/half"
 	redlock list --format prometheus --output "$file" --config "$TMP/half"
 	[[ $status == 64 && $(metric "$file" redlock_up) == 0 ]]
-	# a slip at a prompt changes no file
+	# what cannot be parsed changes no file
 	redlock list --format prometheus --output "$file-2" --no-such-option
 	[[ $status == 64 && ! -e $file-2 ]]
 }
