@@ -46,6 +46,11 @@ said_first() {
 	[[ ${said%%$'\n'*} == "$1" ]] || { echo "not $1 but: $said" >&2 && false; }
 }
 
+# said_no: the answer was that it holds nothing, and not that there was none.
+said_no() {
+	[[ ${said%%$'\n'*} == @(0|-1) ]]
+}
+
 # later [I...]: the record of KEY is of protocol 2 on these servers (0).
 later() {
 	local i
@@ -323,9 +328,10 @@ $KEY-later: unknown, used by a newer redlock \(protocol 2\)"
 			done
 			AT=0
 			spawn break "$REDLOCK" break -y "$KEY"
-			wait_until 'earlier extend old 60000 -; [[ ${said%%$'\n'*} == @(0|-1) ]]'
+			wait_until 'earlier extend old 60000 -; said_no'
 			earlier release old - 0
-			[[ ${said%%$'\n'*} == @(0|-1) && $(rcli 0 EXISTS "$KEY") == 1 ]]
+			said_no
+			[[ $(rcli 0 EXISTS "$KEY") == 1 ]]
 			takes_earlier other "$kind"
 			[[ ${said%%$'\n'*} == 0 || $kind == zset ]]
 			earlier release other - 0
