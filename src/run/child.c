@@ -42,6 +42,7 @@ static bool is_changed(const char *entry, const struct change *changes,
 static int change_environment(const struct change *changes, size_t count)
 {
 	static char *nothing[] = {NULL};
+	static char **volatile kept; /* as base/title.c may move it */
 	char **old = environ != NULL ? environ : nothing, **fresh;
 	size_t size = 0, used = 0;
 
@@ -53,7 +54,8 @@ static int change_environment(const struct change *changes, size_t count)
 	for (size_t i = 0; i < size; i++)
 		if (!is_changed(old[i], changes, count))
 			fresh[used++] = old[i];
-	environ = fresh;
+	kept = fresh;
+	environ = kept;
 	for (size_t i = 0; i < count; i++)
 		if (changes[i].value != NULL &&
 		    asprintf(&fresh[used++], "%s=%s", changes[i].name,
