@@ -497,10 +497,13 @@ static int open_events(const struct keeping *keeping, struct deadline at)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	struct itimerspec end = {0};
-	/* after --max-hold its group may outlive PID, which would stay readable */
-	bool ends = !keeping->overdue || !keeper_is_over(keeping->keeper);
+	const struct keeper *keeper = keeping->keeper;
+	/* after --max-hold its group, at which next_look looks, may outlive PID, which would
+	 * stay readable */
+	bool survived =
+		keeping->overdue && keeper->group && keeper_is_over(keeper);
 	int timer = keeping->timer;
-	int events = open_interrupt(keeping->keeper, ends);
+	int events = open_interrupt(keeper, !survived);
 
 	if (at.at != INT64_MAX) {
 		end.it_value.tv_sec = at.at / 1000;
