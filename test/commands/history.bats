@@ -527,6 +527,8 @@ others_remember() {
 	wait_until '[[ $(rcli 0 EXISTS "$(record)") == 0 ]]'
 	redlock run --remember 0 --min-hold 1m "$KEY" true
 	expect 0
+	# while KEY is held, its record has an age
+	[[ $(rcli 0 HGET "$(record)" began) ]]
 	(($(rcli 0 PTTL "$KEY") > 30000 && $(rcli 0 PTTL "$(record)") > 30000))
 	redlock status "$KEY"
 	[[ $output == *holder* ]]

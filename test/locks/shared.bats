@@ -396,6 +396,19 @@ contend() {
 	wait_until 'nothing_left 0 1 2'
 }
 
+@test "a shared holder has the fence that the servers agreed on at each of them" {
+	local fence i
+	use 3
+	rcli 1 HSET "$(record)" fence 9000000000000000
+	redlock acquire --quarantine 0 -s --server-timeout 9s --format json "$KEY"
+	[[ $status == 0 ]]
+	token=$(jq -r .token <<<"$output")
+	fence=$(jq -r .fence <<<"$output")
+	((fence > 9000000000000000))
+	for i in 0 1 2; do wait_until "[[ \$(rcli $i HGET '$(record)' fence:$token) == $fence ]]"; done
+	give_back
+}
+
 @test "a shared holder whose entry is removed has lost the lock: 76; the others have not" {
 	local count i lost
 	for count in 1 3; do

@@ -1,4 +1,5 @@
--- Lifts the stored fence to the one that the quorum agreed on, only while the token owns KEY here.
+-- Lifts the stored fence, and that of a holder who shares KEY, to the one that the quorum agreed on,
+-- only while the token owns KEY here.
 -- KEYS: KEY, its record
 -- ARGV: database, token, fence
 -- returns {1} at or above it now, {0} held by someone else, or gone
