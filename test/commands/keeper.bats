@@ -276,8 +276,9 @@ setup() {
 	wait_until 'has_said here && ! is_running job'
 	is_held
 	# it looks 50 times a second
-	timeout 2 strace -qq -r -e trace=epoll_create1 -o "$TMP/trace" -p "$(keepers)" || :
-	awk '$1 >= 0.015 { rested++ } END { print NR " looks, " rested + 0 " after a rest"; exit !(NR > 1 && rested * 2 >= NR) }' "$TMP/trace"
+	timeout 2 strace -qq -T -e trace=epoll_create1,poll,ppoll -o "$TMP/trace" -p "$(keepers)" || :
+	awk -F '[<>]' '/^epoll_create1/ { looks++ } /^p?poll/ && $(NF - 1) > 0.005 { rests++ }
+		END { print looks + 0 " looks, " rests + 0 " rests"; exit !(looks > 1 && rests * 2 >= looks) }' "$TMP/trace"
 	kill "$(keepers)"
 	wait_until '! is_held'
 	pkill -KILL -g "$(pid job)"
