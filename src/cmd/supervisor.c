@@ -256,13 +256,27 @@ void supervisor_wait(struct supervisor *supervisor)
 	}
 }
 
+/* What COMMAND has left may not end before the lease does. */
+static void name_meanwhile(struct supervisor *supervisor)
+{
+	if (!guard_kills(&supervisor->guard) || supervisor->max_hold.begun)
+		return;
+	if (guard_ends(&supervisor->guard, guard_done(&supervisor->guard)))
+		return;
+	note_lost(supervisor);
+	if (deadline_passed(name_at(supervisor)))
+		name_left(supervisor);
+}
+
 /* Whether the guard has stopped COMMAND, or what it has left: waits until it is
  * done with that. */
 static void part_with_guard(struct supervisor *supervisor)
 {
-	bool stopped = guard_wait(&supervisor->guard);
 	struct error why;
+	bool stopped;
 
+	name_meanwhile(supervisor);
+	stopped = guard_wait(&supervisor->guard);
 	/* a loss that was noticed when COMMAND had ended by itself has not
 	 * stopped it: the release will say so */
 	if (!supervisor->max_hold.begun &&

@@ -333,16 +333,28 @@ void guard_check(struct guard *guard)
 	pthread_mutex_unlock(&guard->mutex);
 }
 
+bool guard_ends(struct guard *guard, struct deadline until)
+{
+	/* should it be stopped, it must not keep us */
+	if (guard->pid > 0)
+		kill(guard->pid, SIGCONT);
+	while (!has_ended(guard, WNOHANG)) {
+		if (deadline_passed(until))
+			return false;
+		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
+		if (!guard->dismissed)
+			guard_goodbye(guard);
+	}
+	return true;
+}
+
 bool guard_wait(struct guard *guard)
 {
 	if (guard->signal != 0) {
-		/* should it be stopped, it must not keep us */
 		if (guard->pid > 0)
 			kill(guard->pid, SIGCONT);
-		while (!guard->dismissed && !has_ended(guard, WNOHANG)) {
-			poll(NULL, 0, LOOK_AGAIN);
-			guard_goodbye(guard);
-		}
+		if (!guard->dismissed)
+			guard_ends(guard, deadline_never());
 		has_ended(guard, 0);
 		close(guard->readable);
 		close(guard->writable);

@@ -122,6 +122,10 @@ bool guard_goodbye(struct guard *guard);
 /* After a SIGCHLD: replaces a guard that has died. */
 void guard_check(struct guard *guard);
 
+/* After the goodbye: whether it ends before until. If not, it is stopping COMMAND's
+ * tree. */
+bool guard_ends(struct guard *guard, struct deadline until);
+
 /* After the goodbye: waits for its end, which is at once unless it is stopping
  * COMMAND's tree. True if it has stopped it. */
 bool guard_wait(struct guard *guard);

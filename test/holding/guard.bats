@@ -651,6 +651,23 @@ unstoppable() {
 redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper of user 61234 'sleep'"
 }
 
+@test "what COMMAND has left and could not be stopped is named at once, not when the lease ends" {
+	local sleeper
+	[[ $(id -u) == 0 ]] || skip "another user to be needs root"
+	servers_start 1
+	spawn run setpriv --bounding-set -kill --inh-caps -kill "$REDLOCK" run -t $((6 * SLOW))s -k 300ms "$KEY" \
+		sh -c 'setpriv --reuid 61234 --regid 61234 --clear-groups sleep 600 & echo $!; wait'
+	wait_until '[[ -s $TMP/run.out && $(<"/proc/$(<"$TMP/run.out")/comm") == sleep ]]'
+	sleeper=$(<"$TMP/run.out")
+	lose
+	wait_until '[[ $(<"$TMP/run.err") == *"could not be stopped"* ]]'
+	[[ $(child_named "$(pid run)" lease-guard) ]]
+	kill -KILL "$sleeper"
+	finish run
+	expect 76 "$sleeper" "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped
+redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper of user 61234 'sleep'"
+}
+
 @test "--max-hold: what could not be stopped is named, and keeps KEY until it ends" {
 	local sleeper
 	unstoppable -t 3s -k 300ms --max-hold 1s
