@@ -1,11 +1,16 @@
 #include "base/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -15,12 +20,16 @@
 #define COLUMNS 80        /* if the terminal does not say */
 #define WHO_LEAST 12      /* columns of it that are worth showing */
 #define ERASE "\r\033[K"
+#define AT_ONCE PIPE_BUF /* bytes: a pipe with room takes as many */
 
 static enum log_level log_level = LOG_NORMAL;
 static int64_t log_start;
 static bool log_in_utf8;
 static bool log_dumb;         /* the terminal: it takes no ERASE */
 static atomic_bool log_drawn; /* a live line is there */
+static atomic_int log_hurries;
+static atomic_uint log_dropped; /* lines, not yet told */
+static atomic_bool log_torn;    /* the last of them was written in part */
 
 void log_init(enum log_level level)
 {
@@ -49,11 +58,86 @@ bool log_is_live(void)
 	       tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-/* A log that cannot be written must not stop the work that it is about. */
-static void write_line(struct buffer *line)
+/* --- writing ------------------------------------------------------------- */
+
+/* Standard error's pipe or terminal, opened anew: others use the one that we were
+ * given, and a write of theirs may wait. -1 if that cannot be. */
+static int open_twin(const struct stat *status)
 {
-	(void)!write(STDERR_FILENO, line->data, line->length);
-	buffer_release(line);
+	if (!S_ISFIFO(status->st_mode) && !S_ISCHR(status->st_mode))
+		return -1;
+	return open("/proc/self/fd/2",
+		    O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* As much as it takes without a reader; -1 with errno. */
+static ssize_t write_at_once(const char *text, size_t length)
+{
+	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
+	struct stat status = {0};
+	ssize_t written;
+	int twin;
+
+	if (fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode))
+		return write(STDERR_FILENO, text, length);
+	twin = open_twin(&status);
+	if (twin >= 0) {
+		written = write(twin, text, length);
+		close(twin);
+		return written;
+	}
+	errno = EAGAIN;
+	if (poll(&polled, 1, 0) <= 0)
+		return -1;
+	return write(STDERR_FILENO, text, length < AT_ONCE ? length : AT_ONCE);
+}
+
+/* A log that cannot be written must not stop the work that it is about. False: it has
+ * to wait, and was dropped. */
+static bool write_text(const struct buffer *text)
+{
+	ssize_t written;
+
+	if (log_hurries == 0) {
+		(void)!write(STDERR_FILENO, text->data, text->length);
+		return true;
+	}
+	written = write_at_once(text->data, text->length);
+	if (written < 0)
+		return errno != EAGAIN;
+	if ((size_t)written < text->length && written > 0)
+		log_torn = true;
+	return (size_t)written == text->length;
+}
+
+/* What was dropped up to here. */
+static unsigned add_dropped(struct buffer *line)
+{
+	unsigned dropped = atomic_exchange(&log_dropped, 0);
+
+	if (dropped == 0)
+		return 0;
+	if (atomic_exchange(&log_torn, false))
+		buffer_print(line, "\n");
+	buffer_print(line, "redlock: ");
+	buffer_print(line,
+		     "lines dropped here, as nobody was reading standard "
+		     "error: %u\n",
+		     dropped);
+	return dropped;
+}
+
+void log_hurry(bool hurry)
+{
+	struct buffer line = {0};
+
+	if (hurry) {
+		log_hurries++;
+		return;
+	}
+	if (--log_hurries == 0 && add_dropped(&line) > 0)
+		write_text(&line);
+	buffer_release(&line);
 }
 
 /* Not from the background: what is there now is another program's. */
@@ -154,8 +238,9 @@ void log_live(const char *name, const char *who, const char *times,
 	buffer_release(&parts.who);
 	buffer_release(&parts.times);
 	buffer_release(&parts.rest);
-	write_line(&drawn);
-	log_drawn = true;
+	if (write_text(&drawn))
+		log_drawn = true;
+	buffer_release(&drawn);
 }
 
 void log_live_end(void)
@@ -163,8 +248,9 @@ void log_live_end(void)
 	struct buffer line = {0};
 
 	erase(&line);
-	if (line.length > 0)
-		write_line(&line);
+	if (line.length > 0 && !write_text(&line))
+		log_drawn = true;
+	buffer_release(&line);
 }
 
 static void print_line(const char *prefix, const char *format,
@@ -172,13 +258,20 @@ static void print_line(const char *prefix, const char *format,
 {
 	char text[LINE_LONGEST];
 	struct buffer line = {0};
+	unsigned dropped;
+	bool drawn = log_drawn;
 
 	vsnprintf(text, sizeof(text), format, arguments);
 	erase(&line);
+	dropped = add_dropped(&line);
 	buffer_print(&line, "redlock: %s", prefix);
 	output_visible(&line, text, strlen(text), log_in_utf8);
 	buffer_append(&line, "\n", 1);
-	write_line(&line);
+	if (!write_text(&line)) {
+		log_dropped += dropped + 1;
+		log_drawn = drawn;
+	}
+	buffer_release(&line);
 }
 
 void log_error(const char *format, ...)

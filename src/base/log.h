@@ -3,6 +3,11 @@
  * so that lines of processes that share a log do not mix. Every unprintable byte is
  * made visible. A failure to write changes nothing else.
  *
+ * While a lock is held, no line waits for its reader, as the lock has to be renewed
+ * meanwhile. A line that a full pipe or a stopped terminal does not take at once is
+ * dropped. How many were dropped is said before the next line, or when no lock is held
+ * any more.
+ *
  * A user who looks on while redlock waits sees one live line, drawn again and again in
  * its place. It is drawn only if redlock is in the foreground of the terminal that
  * standard error is, and neither -q nor -v is given. If the line is wider than the
@@ -33,6 +38,9 @@ bool log_utf8(void);
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Each true, for a lock that is held, has its false, once it is not. Any thread. */
+void log_hurry(bool hurry);
 
 bool log_is_verbose(void);
 

@@ -83,6 +83,8 @@ void attempt_count(struct lock *lock, size_t i, int64_t fence)
 	ballot->vote[i] = VOTE_YES;
 	trust_weigh(ballot);
 	counts = ballot->vote[i] == VOTE_YES;
+	if (ballot_has_quorum(ballot) && lock->wish.kind != KIND_NONE)
+		lock_hurry(lock, true);
 	log_step("%s: granted, fence %" PRId64 "%s%s",
 		 ballot->quorum->servers[i].url.name, fence,
 		 counts ? "" : ", but ",
@@ -310,6 +312,7 @@ void attempt_take_back(struct lock *lock, bool keeps_place)
 	}
 	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
 		      &handler);
+	lock_hurry(lock, false);
 }
 
 /* --- one attempt -------------------------------------------------------- */

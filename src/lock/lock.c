@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/lease.h"
+#include "base/log.h"
 #include "base/output.h"
 
 #define LAST_ANSWERS 50 /* ms */
@@ -59,6 +60,13 @@ void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 struct deadline lock_validity(const struct lock *lock, int64_t started)
 {
 	return deadline_at(started + lease_validity(lock->wish.ttl));
+}
+
+void lock_hurry(struct lock *lock, bool hurry)
+{
+	if (hurry != lock->hurries)
+		log_hurry(hurry);
+	lock->hurries = hurry;
 }
 
 void lock_use_the_time(struct lock *lock)

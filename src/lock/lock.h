@@ -139,6 +139,7 @@ struct lock {
 	bool barred[SERVERS_MAX];
 	/* BUSY, and busy.has_run: the run of wish.once_in */
 	struct past_run success;
+	bool hurries;        /* while the lock is held: lock_hurry */
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
 	struct breaker breaker;
@@ -214,6 +215,9 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
 
 /* --- for the rounds of a lock (attempt.c, extend.c, release.c) ------------ */
+
+/* From a grant until it is given back: no line waits for its reader (log.h). */
+void lock_hurry(struct lock *lock, bool hurry);
 
 /* Does what was to be done before_wait, the first time. */
 void lock_use_the_time(struct lock *lock);

@@ -62,6 +62,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_release(lock, i, min_hold);
 	quorum_gather(ballot->quorum, wait_until(until), &handler);
+	lock_hurry(lock, false);
 	if (ballot_has_quorum(ballot))
 		return LOCK_OK;
 	if (lock_is_lost(lock, &handler)) {

@@ -210,6 +210,7 @@ static void hear_acquire(struct doctor *doctor, size_t i,
 	struct busy busy;
 
 	attempt_read(&doctor->lock, i, reply, &busy);
+	lock_hurry(&doctor->lock, false); /* nobody needs this lock */
 	if (doctor->lock.ballot.vote[i] == VOTE_HELD)
 		ballot_reject(&doctor->lock.ballot, i);
 }

@@ -344,3 +344,31 @@ threadless() {
 	finish run
 	[[ $status == 3 && $stderr != *thread* ]]
 }
+
+@test "a full pipe that nobody reads keeps no lock from being renewed; how many lines were dropped is said" {
+	servers_start 1
+	mkfifo "$TMP/log"
+	mkdir "$TMP/stamps"
+	exec 9<>"$TMP/log"
+	server_stop 0
+	spawn run sh -c 'exec "$@" 2>"$0" 9>&-' "$TMP/log" "$REDLOCK" run -v -t $((6 * SLOW))s \
+		--server-timeout $((2 * SLOW))s "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	read -r <&9 # it has asked
+	[[ $REPLY == *": settings: "* ]]
+	run ! dd if=/dev/zero of="$TMP/log" oflag=nonblock bs=1k # until it is full
+	server_continue 0
+	wait_until 'stamped $TMP/stamps'
+	renewals 3
+	is_beating "$TMP/stamps"
+	spawn reader sh -c 'exec cat "$0" 9>&-' "$TMP/log"
+	exec 9>&-
+	wait_until 'tr -d "\0" <"$TMP/reader.out" | grep -q ": $KEY: renewed"'
+	touch "$TMP/end"
+	finish run
+	expect 3
+	finish reader
+	output=$(tr -d '\0' <"$TMP/reader.out")
+	[[ $output == "redlock: lines dropped here, as nobody was reading standard error: "[1-9]*"
+redlock: "*": $KEY: renewed, "*": $KEY: released" ]]
+	key_free 0
+}

@@ -345,6 +345,31 @@ setup_file() {
 	[[ $status == 76 ]]
 }
 
+@test "^S keeps no lock from being renewed, and COMMAND runs on; ^Q shows how many lines were dropped" {
+	local before
+	mkdir "$TMP/stamps"
+	cat >"$TMP/scripts" <<-'END' # that the server has run
+		redis-cli -s "$SERVERS/0/redis.sock" INFO commandstats |
+			awk -F '[=,]' '/^cmdstat_eval(sha)?:/ { scripts += $2 } END { print scripts + 0 }'
+	END
+	before=$(bash "$TMP/scripts")
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run -v -t $((2 * SLOW))s $KEY $STAMP -u $TMP/end $TMP/stamps
+		see started
+		key ^S
+		run (( \$(bash $TMP/scripts) > $before + 8 ))
+		key ^Q
+		see lines dropped here, as nobody was reading standard error: [0-9]+\r\nredlock: [0-9.]+s: $KEY: renewed
+		run touch $TMP/end
+		see released
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 0 ]]
+	key_free 0
+}
+
 @test "a COMMAND that is stopped in order to be killed is no stopped job" {
 	mkdir "$TMP/stamps"
 	at_terminal <<-STEPS

@@ -233,6 +233,11 @@ void log_notice(const char *format, ...)
 	va_end(arguments);
 }
 
+void log_hurry(bool hurry)
+{
+	(void)hurry;
+}
+
 bool log_is_verbose(void)
 {
 	return world_tells;
