@@ -299,7 +299,6 @@ static int read_settings(struct settings *settings,
 {
 	if (arguments_parse(settings, command, argv, error) < 0)
 		return -1;
-	settings->understood = true;
 	if (settings->help != HELP_NONE || command->id == COMMAND_FENCE)
 		return 0;
 	return check_keys(settings, command, error) < 0 ||

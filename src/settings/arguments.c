@@ -19,7 +19,7 @@ struct parser {
 	struct settings *settings;
 	const struct command *command;
 	char **argv;
-	struct error *error;
+	struct error *error;    /* settings->error, once there is one */
 	const char *token_from; /* the name of its place */
 	char quoted[URL_QUOTED];
 };
@@ -56,12 +56,16 @@ static int set(struct parser *parser, const struct option *option, char *value,
 	wanted = options_set(parser->settings, option, value);
 	if (wanted == NULL)
 		return 0;
-	if (*wanted == '\0')
-		*parser->error = parser->settings->error;
-	else
-		error_set(parser->error, EXIT_USAGE, "%s: %s '%s' is not %s",
-			  parser->command->name, as_given,
-			  quote(parser, value != NULL ? value : ""), wanted);
+	/* a server that cannot be: what follows may say where to report it (--output) */
+	if (*wanted == '\0') {
+		if (parser->error != &parser->settings->error)
+			*parser->error = parser->settings->error;
+		parser->error = &parser->settings->error;
+		return 0;
+	}
+	error_set(parser->error, EXIT_USAGE, "%s: %s '%s' is not %s",
+		  parser->command->name, as_given,
+		  quote(parser, value != NULL ? value : ""), wanted);
 	return -1;
 }
 
@@ -607,19 +611,14 @@ static int finish_token(struct parser *parser)
 	return parser->settings->token != NULL ? check_token(parser) : 0;
 }
 
-int arguments_parse(struct settings *settings, const struct command *command,
-		    char **argv, struct error *error)
+static int parse(struct parser *parser, char **argv)
 {
-	struct parser parser = {
-		.settings = settings,
-		.command = command,
-		.argv = argv,
-		.error = error,
-	};
+	struct settings *settings = parser->settings;
+	const struct command *command = parser->command;
 	bool literal = false;
 
 	while (*argv != NULL && !settings->help) {
-		int took = read_argument(&parser, argv, &literal);
+		int took = read_argument(parser, argv, &literal);
 
 		if (took < 0)
 			return -1;
@@ -629,18 +628,32 @@ int arguments_parse(struct settings *settings, const struct command *command,
 	}
 	if (settings->help)
 		return 0;
-	if (check_options(&parser) < 0 || check_thresholds(&parser) < 0)
+	if (check_options(parser) < 0 || check_thresholds(parser) < 0)
 		return -1;
-	if (command->id == COMMAND_STATUS && check_keys(&parser) < 0)
+	if (command->id == COMMAND_STATUS && check_keys(parser) < 0)
 		return -1;
 	if (command->id == COMMAND_FENCE)
-		return finish_fence(&parser);
+		return finish_fence(parser);
 	if (settings->key == NULL &&
 	    !(command->id & (COMMAND_LIST | COMMAND_DOCTOR)))
-		return refuse(&parser, "KEY is missing");
-	if (check_also(&parser) < 0)
+		return refuse(parser, "KEY is missing");
+	if (check_also(parser) < 0)
 		return -1;
-	if (command->id == COMMAND_RUN && read_command(&parser, argv) < 0)
+	if (command->id == COMMAND_RUN && read_command(parser, argv) < 0)
 		return -1;
-	return finish_token(&parser);
+	return finish_token(parser);
+}
+
+int arguments_parse(struct settings *settings, const struct command *command,
+		    char **argv, struct error *error)
+{
+	struct parser parser = {
+		.settings = settings,
+		.command = command,
+		.argv = argv,
+		.error = error,
+	};
+
+	settings->understood = parse(&parser, argv) == 0;
+	return settings->understood && parser.error == error ? 0 : -1;
 }

@@ -264,6 +264,14 @@ tells_of_servers() {
 	printf 'cert = /nonexistent\n' >"$TMP/half"
 	redlock list --format prometheus --output "$file" --config "$TMP/half"
 	[[ $status == 64 && $(metric "$file" redlock_up) == 0 ]]
+	rm "$file"
+	redlock list -S redis://a,redis://a --form prometheus --output "$file" # the mistake is read first
+	expect 78 '' "redlock: server 'redis://a:6379' is named twice"
+	[[ $(metric "$file" redlock_up) == 0 ]]
+	rm "$file"
+	redlock doctor -S nonsense --format=prometheus -S redis://a,redis://a --output "$file"
+	expect 64 '' 'redlock: server: a URL is .*'
+	[[ $(metric "$file" redlock_quorum) == 0 ]]
 	# what cannot be parsed changes no file
 	redlock list --format prometheus --output "$file-2" --no-such-option
 	[[ $status == 64 && ! -e $file-2 ]]
