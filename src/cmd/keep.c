@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "base/threads.h"
 #include "cmd/journal.h"
 #include "net/system_log.h"
 #include "settings/config.h"
@@ -84,13 +85,39 @@ static void tell(const struct keeper *keeper, enum keeper_result kept,
 			     settings->key, (long)settings->pid,
 			     duration_format(text, settings->max_hold));
 	else
-		buffer_print(&line, "%s: lock lost: %s: pid %ld %s", lost,
-			     why->text, (long)settings->pid,
-			     next[settings->on_lost]);
+		buffer_print(
+			&line, "%s: lock lost: %s: pid %ld %s", lost, why->text,
+			(long)settings->pid,
+			next[keeper->told ? ON_LOST_WARN : settings->on_lost]);
 	say(keeper, &line);
 	buffer_release(&line);
 	if (kept == KEPT_LOST && keeper->lost != NULL)
 		journal_lost(settings, keeper->lost, why->text);
+}
+
+/* For KEY's history. */
+static void note_run(const struct keeper *keeper, const struct session *session,
+		     size_t place, enum keeper_result kept)
+{
+	struct lock *lock = session->locks[place];
+	bool lost = keeper->is_lost[place];
+	struct buffer how = {0};
+
+	if (lost && lock->broken)
+		record_print_breaker(&how, "broken", &lock->breaker);
+	else
+		buffer_print(&how, "%s",
+			     lost                   ? "lost"
+			     : kept == KEPT_OVERDUE ? "overdue"
+						    : "released");
+	lock_note_end(lock, session->waited, how.data);
+	buffer_release(&how);
+}
+
+static void part(const struct keeper *keeper, size_t place)
+{
+	note_run(keeper, keeper->context, place, KEPT_LOST);
+	cmd_release_one(keeper->context, place);
 }
 
 int keep_prepare(struct keeper *keeper, struct session *session)
@@ -109,6 +136,7 @@ int keep_prepare(struct keeper *keeper, struct session *session)
 		.max_hold = settings->max_hold,
 		.signals = session->signals,
 		.tell = tell,
+		.part = part,
 		.context = session,
 	};
 	if (config_check_room(settings, &error) == 0 &&
@@ -132,72 +160,30 @@ int keep_check(const struct keeper *keeper, const struct session *session)
 	return error.code;
 }
 
-/* For KEY's history. */
-static void note_run(const struct keeper *keeper, const struct session *session,
-		     struct lock *lock, enum keeper_result kept)
+static void release_one(void *context, size_t place)
 {
-	struct buffer how = {0};
+	const struct keeper *keeper = context;
 
-	if (lock->broken && lock == keeper->lost)
-		record_print_breaker(&how, "broken", &lock->breaker);
-	else
-		buffer_print(&how, "%s",
-			     lock == keeper->lost   ? "lost"
-			     : kept == KEPT_OVERDUE ? "overdue"
-						    : "released");
-	lock_note_end(lock, session->waited, how.data);
-	buffer_release(&how);
+	if (!keeper->is_parted[place])
+		cmd_release_one(keeper->context, place);
 }
 
-/* PID runs on, and still uses what the other locks protect: they are left to their
- * leases. */
-static void leave_others(const struct keeper *keeper, struct session *session)
-{
-	struct buffer line = {0};
-	char text[DURATION_TEXT];
-
-	for (size_t i = 0; i < session->count; i++) {
-		const struct lock *lock = session->locks[i];
-		struct answer *answer = &session_at(session, i)->answer;
-
-		if (lock == keeper->lost) {
-			cmd_release_one(session, i);
-			continue;
-		}
-		answer->result = LOCK_ERROR;
-		error_set(&answer->error, EXIT_DONE, "pid %ld runs on",
-			  (long)keeper->process.pid);
-		line.length = 0;
-		buffer_print(&line,
-			     "%s: not released, as pid %ld runs on; the lease "
-			     "ends in %s",
-			     lock->names.key.data, (long)keeper->process.pid,
-			     duration_format(text,
-					     deadline_left(lock->grant.valid)));
-		say(keeper, &line);
-	}
-	buffer_release(&line);
-}
-
-static void give_back(const struct keeper *keeper, struct session *session,
+static void give_back(struct keeper *keeper, struct session *session,
 		      enum keeper_result kept)
 {
-	const bool runs_on = kept == KEPT_LOST && keeper->lost != NULL &&
-			     !keeper->kill && !keeper_is_over(keeper);
 	char text[DURATION_TEXT];
 
 	for (size_t i = 0; i < session->count; i++)
-		note_run(keeper, session, session->locks[i], kept);
-	if (runs_on)
-		leave_others(keeper, session);
-	else
-		cmd_each(session, cmd_release_one);
+		if (!keeper->is_parted[i])
+			note_run(keeper, session, i, kept);
+	threads_each(session->count, release_one, keeper);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct lock *lock = session->locks[i];
 		const struct answer *answer = &session_at(session, i)->answer;
 		struct buffer line = {0};
 
-		if (answer->result != LOCK_ERROR || kept == KEPT_LOST)
+		if (answer->result != LOCK_ERROR || kept == KEPT_LOST ||
+		    keeper->is_lost[i])
 			continue;
 		buffer_print(
 			&line, "%s: not released, it ends by itself in %s: %s",
@@ -232,7 +218,7 @@ static void note_ends(const struct keeper *keeper, struct session *session,
 		enum lock_result released =
 			kept == KEPT_GIVEN_BACK ? LOCK_OK : answer->result;
 
-		if (lock == keeper->lost)
+		if (keeper->is_lost[i])
 			continue;
 		if (released == LOCK_NOT_HELD)
 			journal_lost(session->settings, lock,

@@ -476,9 +476,11 @@ struct keeping {
 	int timer;
 	struct deadline stop; /* when to send the next signal of max_hold */
 	bool overdue;
+	struct deadline part[LOCKS_MOST]; /* with those that are lost */
+	size_t parted;                    /* how many */
 };
 
-/* The ends of the other locks. */
+/* The ends of the other locks that are not lost. */
 static int add_watchdogs(const struct keeping *keeping, int events)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -486,7 +488,8 @@ static int add_watchdogs(const struct keeping *keeping, int events)
 
 	watchdogs_poll(&keeping->watchdogs, polled);
 	for (size_t i = 1; i < keeping->count; i++)
-		if (epoll_ctl(events, EPOLL_CTL_ADD, polled[i].fd, &event) < 0)
+		if (!keeping->keeper->is_lost[i] &&
+		    epoll_ctl(events, EPOLL_CTL_ADD, polled[i].fd, &event) < 0)
 			return -1;
 	return 0;
 }
@@ -522,10 +525,16 @@ static int open_events(const struct keeping *keeping, struct deadline at)
 
 static struct deadline next_look(const struct keeping *keeping)
 {
+	struct deadline next = deadline_never();
+
 	if (keeping->overdue && keeping->keeper->group)
-		return deadline_in(LOOK_AGAIN);
-	return keeping->keeper->pidfd < 0 ? deadline_in(LOOK_WITHOUT)
-					  : deadline_never();
+		next = deadline_in(LOOK_AGAIN);
+	else if (keeping->keeper->pidfd < 0)
+		next = deadline_in(LOOK_WITHOUT);
+	for (size_t i = 0; i < keeping->count; i++)
+		if (keeping->part[i].at < next.at)
+			next = keeping->part[i];
+	return deadline_earlier(next, keeping->stop);
 }
 
 /* The lock is held and renewed until all of it is gone. */
@@ -542,6 +551,13 @@ static void heed_max_hold(struct keeping *keeping)
 	keeping->overdue = true;
 }
 
+static void send_loss(struct keeper *keeper)
+{
+	if (keeper->signal != 0 && !keeper->told)
+		send_signal(keeper, keeper->signal);
+	keeper->told = true;
+}
+
 /* Before validity of the first lock ends. */
 static void stop_in_time(const struct keeping *keeping)
 {
@@ -553,18 +569,58 @@ static void stop_in_time(const struct keeping *keeping)
 		times = lease_times_earlier(
 			times,
 			watchdog_plan(keeping->locks[i], keeper->kill_after));
-	if (keeper->signal == 0)
+	send_loss(keeper);
+	if (!keeper->kill)
 		return;
-	send_signal(keeper, keeper->signal);
-	if (keeper->kill)
-		kill_later(keeper,
-			   deadline_earlier(times.kill,
+	kill_later(keeper, deadline_earlier(times.kill,
 					    deadline_in(keeper->kill_after)));
-	else if (keeper->lost == NULL || !keeper->lost->broken)
-		return;
-	/* a lock that was broken is still held */
 	while (!is_gone(keeper) && !deadline_passed(times.end))
 		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
+}
+
+/* False: PID is to be stopped. Or else it has the others. What was broken is still held,
+ * until PID ends. */
+static bool lose(struct keeping *keeping, const struct error *why)
+{
+	struct keeper *keeper = keeping->keeper;
+	const struct lock *lost = keeper->lost;
+	size_t place = watchdogs_part(&keeping->watchdogs, lost);
+
+	keeper->is_lost[place] = true;
+	if (keeper->kill)
+		return false;
+	keeper->tell(keeper, KEPT_LOST, why);
+	send_loss(keeper);
+	keeping->part[place] =
+		lost->broken && keeper->signal != 0
+			? watchdog_plan(lost, keeper->kill_after).end
+			: deadline_at(0);
+	return true;
+}
+
+static void part(struct keeping *keeping)
+{
+	struct keeper *keeper = keeping->keeper;
+
+	for (size_t i = 0; i < keeping->count; i++) {
+		if (!deadline_passed(keeping->part[i]))
+			continue;
+		keeper->part(keeper, i);
+		keeper->is_parted[i] = true;
+		keeping->part[i] = deadline_never();
+		keeping->parted++;
+	}
+}
+
+/* Renews the first lock meanwhile. */
+static void await_event(struct keeping *keeping, int events)
+{
+	struct pollfd polled = {.fd = events, .events = POLLIN};
+
+	if (keeping->keeper->is_lost[0])
+		poll(&polled, 1, -1);
+	else
+		watchdog_watch(&keeping->watchdogs.first, events);
 }
 
 /* False: it is over, and *kept says how. */
@@ -572,16 +628,16 @@ static bool keep_on(struct keeping *keeping, enum keeper_result *kept,
 		    struct error *why)
 {
 	struct keeper *keeper = keeping->keeper;
-	int events = open_events(
-		keeping, deadline_earlier(keeping->stop, next_look(keeping)));
+	int events = open_events(keeping, next_look(keeping));
 	int number = 0;
 
 	if (events < 0) {
 		error_system(why, "cannot watch the process");
+		keeper->lost = NULL;
 		*kept = KEPT_LOST;
 		return false;
 	}
-	watchdog_watch(&keeping->watchdogs.first, events);
+	await_event(keeping, events);
 	close(events);
 	*kept = keeping->overdue ? KEPT_OVERDUE : KEPT_TO_THE_END;
 	if (keeping->overdue ? is_gone(keeper) : keeper_is_over(keeper))
@@ -594,7 +650,10 @@ static bool keep_on(struct keeping *keeping, enum keeper_result *kept,
 		return false;
 	*kept = KEPT_LOST;
 	keeper->lost = watchdogs_lost(&keeping->watchdogs, why);
-	if (keeper->lost != NULL)
+	if (keeper->lost != NULL && !lose(keeping, why))
+		return false;
+	part(keeping);
+	if (keeping->parted == keeping->count)
 		return false;
 	*kept = KEPT_UNTIL_TOLD;
 	if (number != 0)
@@ -647,9 +706,11 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 	enum keeper_result kept = KEPT_LOST;
 	int64_t acquired = 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		keeping.part[i] = deadline_never();
 		if (locks[i]->grant.acquired > acquired)
 			acquired = locks[i]->grant.acquired;
+	}
 	if (keeper->max_hold > 0)
 		keeping.stop = deadline_at(acquired + keeper->max_hold);
 	threads_each(count, introduce, &keeping);
@@ -657,7 +718,7 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 		while (keep_on(&keeping, &kept, why))
 			;
 	watchdogs_stop(&keeping.watchdogs);
-	if (kept == KEPT_LOST) {
+	if (kept == KEPT_LOST && keeping.parted < count) {
 		keeper->tell(keeper, kept, why);
 		stop_in_time(&keeping);
 	}

@@ -24,6 +24,10 @@
  * There is no guard: if the keeper itself is killed or stopped, nobody tells PID,
  * and the lease ends by itself.
  *
+ * If PID is not to be stopped, a loss of one lock leaves it the others: they are kept
+ * until PID ends, or all are lost. PID is sent a signal for the first loss only. A lock
+ * that was broken is still held: it is given back when its lease ends, or PID does.
+ *
  * Why it hits no stranger: PID is known by a pidfd, or by its start time if the
  * kernel has none. The group that PID leads cannot get another meaning while PID
  * lives; after that it is looked at every few ms, and is forgotten as soon as nobody
@@ -51,7 +55,7 @@ enum keeper_result {
 	KEPT_GIVEN_BACK, /* keeper_dismiss: the lock is not ours to release */
 	KEPT_UNTIL_TOLD, /* a signal has come */
 	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
-	KEPT_LOST,       /* *why says how */
+	KEPT_LOST, /* *why says how; if PID runs on, all are, and parted with */
 };
 
 struct keeper {
@@ -66,8 +70,12 @@ struct keeper {
 	/* called before PID is sent a signal because of LOST or OVERDUE */
 	void (*tell)(const struct keeper *keeper, enum keeper_result kept,
 		     const struct error *why);
-	const void *context;     /* for tell */
-	const struct lock *lost; /* KEPT_LOST: the first that is, or NULL */
+	/* called to give a lock that is lost back, by its place, if PID runs on */
+	void (*part)(const struct keeper *keeper, size_t place);
+	void *context;           /* for these */
+	const struct lock *lost; /* the latest that is, or NULL */
+	bool told;               /* PID has been sent the signal */
+	bool is_lost[LOCKS_MOST], is_parted[LOCKS_MOST]; /* by place */
 };
 
 /* 0, or -1 with *error: there is no such process, or it takes no signals of ours. */
@@ -86,7 +94,8 @@ void keeper_explain_end(const struct keeper *keeper, struct error *error);
 pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 		  size_t count, struct error *error);
 
-/* Until one of these. After LOST and OVERDUE, PID has been signalled as wished. */
+/* Until one of these. After LOST and OVERDUE, PID has been signalled as wished. Locks
+ * that are parted with have been given back. */
 enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 			       size_t count, struct error *why);
 

@@ -55,9 +55,21 @@ const struct lock *watchdogs_lost(struct watchdogs *watchdogs,
 				  struct error *why)
 {
 	for (size_t i = 0; i < watchdogs->count; i++)
-		if (watchdog_lost(at(watchdogs, i), why))
+		if (!watchdogs->parted[i] &&
+		    watchdog_lost(at(watchdogs, i), why))
 			return at(watchdogs, i)->lock;
 	return NULL;
+}
+
+size_t watchdogs_part(struct watchdogs *watchdogs, const struct lock *lost)
+{
+	size_t i = 0;
+
+	while (at(watchdogs, i)->lock != lost)
+		i++;
+	watchdog_stop(at(watchdogs, i));
+	watchdogs->parted[i] = true;
+	return i;
 }
 
 const struct lock *watchdogs_explain(const struct watchdogs *watchdogs,

@@ -9,7 +9,8 @@
  *	watchdogs_release(&watchdogs);
  *
  * All are lost if one is. The others are renewed meanwhile, until _stop: what they
- * protect goes on until COMMAND has been stopped.
+ * protect goes on until COMMAND has been stopped. If it is not to be stopped, the lost
+ * one may be parted with.
  */
 #ifndef RUN_WATCHDOGS_H
 #define RUN_WATCHDOGS_H
@@ -20,6 +21,7 @@ struct watchdogs {
 	size_t count;
 	struct watchdog first; /* one needs no memory of its own */
 	struct watchdog *others;
+	bool parted[LOCKS_MOST];
 };
 
 /* The locks in the order in which the guard was entrusted with them; guard NULL: there
@@ -39,6 +41,10 @@ void watchdogs_poll(const struct watchdogs *watchdogs, struct pollfd *polled);
 /* A lock that is lost, and why; NULL: none is. */
 const struct lock *watchdogs_lost(struct watchdogs *watchdogs,
 				  struct error *why);
+
+/* The watchdog of a lock that is lost ends: the connections of that lock are the
+ * caller's again, and it counts as lost no more. Its place among the locks. */
+size_t watchdogs_part(struct watchdogs *watchdogs, const struct lock *lost);
 
 /* After _stop, if the guard was faster: the lock whose validity ends first, and why. */
 const struct lock *watchdogs_explain(const struct watchdogs *watchdogs,

@@ -284,29 +284,43 @@ setup() {
 	pkill -KILL -g "$(pid job)"
 }
 
-# others_stay OPTION...
+# others_stay OPTION LOST KEPT: with this --on-lost, when $KEY-LOST is lost, $KEY-KEPT is renewed until the process ends.
 others_stay() {
 	rm -f "$TMP"/{said,step1}
-	OPTIONS=$* script job <<-'end'
+	OPTION=$1 script job <<-'end'
 		trap 'said told' USR1
-		# shellcheck disable=SC2086
-		"$REDLOCK" acquire --pid $$ -t 3s --on-lost $OPTIONS --also "$KEY-b" "$KEY-a" >/dev/null || exit
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost "$OPTION" --also "$KEY-b" "$KEY-a" >/dev/null || exit
 		said here
 		step 1
 	end
 	wait_until 'has_said here'
-	rcli 0 DEL "$KEY-a"
-	wait_until '[[ $(<"$TMP/job.err") == *"$KEY-b: not released, as pid $(pid job) runs on; the lease ends in "* ]]'
-	[[ $(<"$TMP/job.err") == *"$KEY-a: lock lost: "* ]]
+	rcli 0 DEL "$KEY-$2"
+	wait_until "[[ \$(<\"\$TMP/job.err\") == *\"$KEY-$2: lock lost: \"* ]]"
+	KEY=$KEY-$3 renewals 4
 	is_running job
-	wait_until '[[ $(rcli 0 EXISTS "$KEY-b") == 0 ]]'
-	step 1
-	finish job
+	[[ $(keepers_of_both) ]]
 }
 
-@test "--on-lost warn, or SIGNAL: if one lock is lost, the others are left to their leases" {
-	others_stay warn
-	others_stay USR1
+keepers_of_both() {
+	KEY="$KEY-a, $KEY-b" keepers
+}
+
+@test "--on-lost warn, or SIGNAL: if one lock is lost, the others are kept until the process ends" {
+	others_stay warn a b
+	step 1
+	finish job
+	[[ $stderr == "redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it" ]]
+	wait_until '[[ ! $(keepers_of_both) ]]'
+	[[ $(rcli 0 EXISTS "$KEY-b") == 0 ]]
+	others_stay USR1 b a
+	rcli 0 DEL "$KEY-a" # the last one
+	wait_until '[[ ! $(keepers_of_both) ]]'
+	is_running job
+	step 1
+	finish job
+	[[ $stderr == "redlock: $KEY-b: lock lost: "*": KEY is gone: pid "+([0-9])" is sent the signal of --on-lost
+redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it" ]]
+	[[ $(grep -c told "$TMP/said") == 1 ]]
 }
 
 @test "--max-hold: the dead whom nobody reaps hold no lock" {
