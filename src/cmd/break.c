@@ -125,6 +125,18 @@ static const struct asked *print_holding(struct buffer *text,
 	return first;
 }
 
+/* What the command of a holder does that has lost KEY and was not told. */
+static void print_running_on(struct buffer *line, const struct holder *holder)
+{
+	char text[DURATION_TEXT];
+
+	if (holder->on_break == BREAK_WARNS)
+		buffer_print(line, ": its command runs on (--on-lost warn)");
+	else if (holder->renews && holder->ttl > 0)
+		buffer_print(line, ": it may run on for up to %s",
+			     duration_format(text, lease_renewal(holder->ttl)));
+}
+
 static void print_fate(struct buffer *line, const struct asked *asked)
 {
 	const struct busy *who = &asked->seen.who;
@@ -152,8 +164,15 @@ static void print_fate(struct buffer *line, const struct asked *asked)
 	buffer_print(line, " to stop; ");
 	if (asked->fate == FATE_RELEASED)
 		buffer_print(line, "released after %s", text);
+	else if (asked->fate == FATE_DELETED)
+		buffer_print(line, "not released, but KEY was deleted after %s",
+			     text);
 	else
 		buffer_print(line, "its lease ended after %s", text);
+	if (asked->fate == FATE_DELETED) {
+		print_running_on(line, &who->holder);
+		return;
+	}
 	/* a run gives it back when its command has ended, a keeper at once */
 	if (on_break == BREAK_WARNS &&
 	    (asked->fate == FATE_ENDED || asked->seen.who.holder.keeper > 0))
@@ -324,7 +343,6 @@ static int ask_holders(struct session *session, struct holders *holders,
 
 static void print_eviction(struct buffer *line, const struct busy *who)
 {
-	const struct holder *holder = &who->holder;
 	char text[DURATION_TEXT];
 
 	buffer_print(line, "evicted ");
@@ -332,11 +350,7 @@ static void print_eviction(struct buffer *line, const struct busy *who)
 	if (who->held >= 0)
 		buffer_print(line, ", held for %s",
 			     duration_format(text, who->held));
-	if (holder->on_break == BREAK_WARNS)
-		buffer_print(line, ": its command runs on (--on-lost warn)");
-	else if (holder->renews && holder->ttl > 0)
-		buffer_print(line, ": it may run on for up to %s",
-			     duration_format(text, lease_renewal(holder->ttl)));
+	print_running_on(line, &who->holder);
 }
 
 /* 0, or an exit status. */

@@ -48,13 +48,30 @@ void stopping_release(struct stopping *stopping)
 }
 
 /* What the servers have told of it in this round; NULL: nothing. */
-static const struct seen *find(const struct holders *holders,
-			       const char *digest)
+static const struct seen *find(const struct crowd *crowd, const char *digest)
 {
-	for (size_t n = 0; n < holders->holding.count; n++)
-		if (strcmp(holders->holding.seen[n].digest, digest) == 0)
-			return &holders->holding.seen[n];
+	for (size_t n = 0; n < crowd->count; n++)
+		if (strcmp(crowd->seen[n].digest, digest) == 0)
+			return &crowd->seen[n];
 	return NULL;
+}
+
+/* ask.lua tells of those whom KEY was taken from as of waiters. */
+static bool is_deleted(const struct stopping *stopping,
+		       const struct asked *asked)
+{
+	const struct holders *holders = stopping->holders;
+	const struct seen *deleted =
+		find(&holders->waiting, asked->seen.digest);
+
+	return deleted != NULL &&
+	       seen_count(deleted) >= quorum_size(holders->ballot.quorum);
+}
+
+/* deleted: or its lease is just over, by the clock of a server. */
+static bool has_ended(const struct asked *asked, bool deleted)
+{
+	return deadline_left(asked->ends) <= (deleted ? OFTEN : 0);
 }
 
 /* How many servers have answered that still know what they knew. */
@@ -88,20 +105,22 @@ static bool is_gone(const struct stopping *stopping, const struct asked *asked,
 static void follow(const struct stopping *stopping, struct asked *asked)
 {
 	const struct holders *holders = stopping->holders;
-	const struct seen *now = find(holders, asked->seen.digest);
+	const struct seen *now = find(&holders->holding, asked->seen.digest);
 	size_t has = now != NULL ? seen_count(now) : 0;
 
 	asked->met |= now != NULL;
 	if (has >= quorum_size(holders->ballot.quorum))
 		asked->whole = true;
 	if (is_gone(stopping, asked, has)) {
+		bool deleted = is_deleted(stopping, asked);
+
 		asked->after = clock_ms() - stopping->began;
 		if (!asked->met)
 			asked->fate = FATE_MISSED;
-		else if (deadline_passed(asked->ends))
+		else if (has_ended(asked, deleted))
 			asked->fate = FATE_ENDED;
 		else
-			asked->fate = FATE_RELEASED;
+			asked->fate = deleted ? FATE_DELETED : FATE_RELEASED;
 	} else if (now != NULL) {
 		asked->ends = end_of(now);
 	}

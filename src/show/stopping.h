@@ -15,7 +15,8 @@
  *
  * A holder has released the lock if a quorum says that it is gone, and has kept its
  * record: that stays when KEY goes. A server whose fence is smaller than it was has
- * lost its data, so it cannot know; the holder may run on there until its lease ends.
+ * lost its data, so it cannot know; the holder may run on there until its lease ends. If
+ * the record still has the holder, which a release would have removed, KEY was deleted.
  */
 #ifndef SHOW_STOPPING_H
 #define SHOW_STOPPING_H
@@ -25,6 +26,7 @@
 enum fate {
 	FATE_HOLDS,
 	FATE_RELEASED, /* it was gone before its lease was over */
+	FATE_DELETED,  /* the same, and KEY was deleted, by no release */
 	FATE_ENDED,    /* its lease was over, without an answer */
 	FATE_MISSED,   /* it was gone before it was asked */
 };

@@ -418,6 +418,24 @@ earlier_extends() {
 	grep -qE "$KEY: asked [^ ]* pid [0-9]+ 'two' to stop; released after" "$TMP/said"
 }
 
+@test "a KEY that is deleted while break waits was not released" {
+	local servers i
+	for servers in 1 3; do
+		use "$servers"
+		TMP=$BATS_TEST_TMPDIR/$servers
+		mkdir "$TMP"
+		holds first -t 60s
+		spawn break "$REDLOCK" break -y "$KEY"
+		wait_until asked
+		for ((i = 0; i < servers; i++)); do rcli "$i" DEL "$KEY"; done
+		finish break
+		expect 0 "$KEY: $ASKED; not released, but KEY was deleted after $TIME: it may run on for up to 20s" "$WAITING"
+		is_beating "$TMP/stamps"
+		kill "$(pid first)"
+		finish first
+	done
+}
+
 @test "if a holder goes on renewing, break exits with 75, names it and suggests --now" {
 	only 0
 	hold_exclusive 0 token web3 812 backup.sh

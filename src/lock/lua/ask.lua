@@ -5,7 +5,8 @@
 -- held by someone else, as does its release, and KEY is free when the lease is over.
 -- ARGV: digests of the tokens that are asked, with a blank after each; who asks and why
 -- returns {1 one of them holds KEY, 0 KEY is free, -1 only others hold it; Redis type, permits (-1: none),
---         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {}}
+--         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {one ...} as waiters:
+--         those that the record has and KEY has not, as nobody has released it}
 local digests, why = ARGV[3], ARGV[4]
 local most = 10000 -- that are looked at
 local later = refuse_later()
@@ -68,6 +69,19 @@ local function ask(who, count, left)
   end
 end
 
+-- Those of them that KEY was taken from by hand; a dot says that the run was noted.
+local function deleted()
+  local fields, gone = try('hkeys', record), {}
+  for _, field in ipairs(fields.err and {} or fields) do
+    local who = field:match('^holder:(.*)') or ''
+    local digest = redis.sha1hex(who) .. ' '
+    if digests:find(digest, 1, true) and holds(who) == 0 and describe(who):find('^since=%d+[^.%d]') then
+      gone[#gone + 1] = #gone < 60 and digest .. '0 none 0\n' or nil
+    end
+  end
+  return gone
+end
+
 if kind ~= 'none' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
 end
@@ -96,4 +110,4 @@ if total > 0 then
   try('pexpire', record, math.max(call('pttl', record), left + afterlife))
 end
 return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
-  type(fence) == 'string' and tonumber(fence) or 0, total, 0, items, {}}
+  type(fence) == 'string' and tonumber(fence) or 0, total, 0, items, deleted()}
