@@ -42,7 +42,8 @@
  * What may be a grant (the answer to a sticky request, server.h), an answer that
  * took more than a second, and a message, is read only if the seeds
  * have confirmed the address in the last second, or do so now: a master that hung
- * may go on after it was replaced, and grant what it was asked before (server.c).
+ * may go on after it was replaced, and grant what it was asked before (server.c). If they
+ * do not, it stays unread until they are asked again, a second later.
  *
  * A master that was replaced may go on for a while, and then lose what was
  * written to it; a replica may lack the last writes. Fences are for that (see

@@ -361,13 +361,28 @@ static bool is_late(const struct server *server)
 		conn_waited(&server->conn) > LATE + 2 * server->conn.distance);
 }
 
+/* The seeds were asked about that a moment ago, and no majority has answered: they may
+ * refuse at once, so they are not asked again, and it is not read, before their next
+ * check. */
+static bool is_put_off(const struct server *server)
+{
+	return is_late(server) && !discovery_is_busy(server->discovery) &&
+	       !deadline_passed(server->discovery->next_check);
+}
+
 size_t server_prepare(const struct server *server, struct pollfd *polled,
 		      struct deadline *until)
 {
-	conn_prepare(&server->conn, !is_seeking(server), polled, until);
+	bool put_off = is_put_off(server);
+
+	conn_prepare(&server->conn, !is_seeking(server) && !put_off, polled,
+		     until);
 	*until = deadline_earlier(*until, server->again);
 	if (server->discovery == NULL)
 		return 1;
+	if (put_off)
+		*until =
+			deadline_earlier(*until, server->discovery->next_check);
 	return 1 + discovery_prepare(server->discovery, polled + 1, until);
 }
 
@@ -375,15 +390,17 @@ int server_pump(struct server *server, const struct pollfd *polled,
 		server_reply *reply, void *context)
 {
 	struct pumped pumped = {server, reply, context};
+	bool put_off = is_put_off(server);
 	int result;
 
-	if (polled->revents != 0 && is_late(server))
+	if (polled->revents != 0 && is_late(server) && !put_off)
 		discovery_start(server->discovery);
 	if (server->discovery != NULL && discovery_is_busy(server->discovery) &&
 	    seek(server, polled + 1) < 0)
 		return -1;
 	result = conn_pump(&server->conn, polled->revents,
-			   is_seeking(server) ? NULL : on_reply, &pumped);
+			   is_seeking(server) || put_off ? NULL : on_reply,
+			   &pumped);
 	if (result < 0)
 		server->again = deadline_never();
 	else if (deadline_passed(server->again))

@@ -552,6 +552,43 @@ taken_over() {
 	ran a
 }
 
+# has_unread NAME: server 0 has not read what this process has sent to it.
+has_unread() {
+	ss -tnpH | awk -v process="pid=$(pid "$1")," -v server="$(address 0):" '
+		index($5, server) == 1 && index($0, process) { sent[$4] }
+		index($4, server) == 1 && $2 > 0 { unread[$5] }
+		END { for (end in sent) if (end in unread) exit 0; exit 1 }'
+}
+
+# ticks NAME: hundredths of a second for which this process has had a processor.
+ticks() {
+	local stat
+	stat=$(<"/proc/$(pid "$1")/stat")
+	read -ra stat <<<"${stat##*) }"
+	echo $((stat[11] + stat[12]))
+}
+
+@test "a late answer of a master, while the Sentinels refuse, keeps no waiter busy" {
+	local began ticks
+	sentinels_start 0
+	take_there
+	wait_turn a -t 9s
+	wait_until 'queued 1 0 && listening 1 0'
+	server_stop 0
+	wait_until 'has_unread a'
+	sentinels server_kill 0 1 2
+	pause 1.2 # longer than answers usually take
+	ticks=$(ticks a)
+	began=$(now_ms)
+	server_continue 0
+	wait_until '! has_unread a && (($(now_ms) - began > 2000))'
+	(($(ticks a) - ticks < ($(now_ms) - began) / 50))
+	for i in 0 1 2; do sentinel_launch "$i"; done
+	for i in 0 1 2; do sentinel_ready "$i"; done
+	give_back
+	all_are_served a
+}
+
 @test "whoever waits on a master that the Sentinels have given up waits on the other one soon" {
 	sentinels_start 1
 	take_there
