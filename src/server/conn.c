@@ -573,7 +573,8 @@ static int receive_into(char *data, struct conn *conn, conn_reply *callback,
 		conn_close(conn);
 		return -1;
 	}
-	if ((got == 0 || errno == ECONNRESET) && may_want_tls(conn))
+	if ((got == 0 || (got < 0 && errno == ECONNRESET)) &&
+	    may_want_tls(conn))
 		return fail(conn, CAUSE_AWAY,
 			    "it hung up at once (is it rediss://?)");
 	if (got < 0)

@@ -75,6 +75,21 @@ net_two_down() {
 	net_two_down net_reject
 }
 
+@test "servers that answer after another has reset its connection are heard" {
+	local urls i
+	servers_start 3
+	proxies_start
+	urls=$(for i in 0 1 2; do proxy_tcp_url "$i"; done)
+	proxy 0 reset
+	proxy 1 'delay 50'
+	proxy 2 'delay 60'
+	run "$REDLOCK" run -v -S "${urls//[[:space:]]/,}" --quarantine 0 "$KEY" echo ran
+	echo "$output"
+	[[ $status == 0 && $output == *"$(proxy_tcp_url 0): it hung up"* ]]
+	[[ $output != *"$(proxy_tcp_url 1): it hung up"* ]]
+	[[ $output != *"$(proxy_tcp_url 2): it hung up"* ]]
+}
+
 @test "a lock taken with two of five servers stopped excludes others, whichever two are down" {
 	local token
 	servers_start 5
