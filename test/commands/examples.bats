@@ -252,7 +252,7 @@ is_free() {
 cron_runs() {
 	local line
 	line=$(example redlock-run.1 "$1" | tail -n 1)
-	[[ $line =~ ^([0-9*/]+\ +){5}(redlock .*) ]]
+	[[ $line =~ ^([0-9*/-]+\ +){5}(redlock .*) ]]
 	PATH=$TMP/bin:/usr/bin:/bin run --separate-stderr env -i PATH="$TMP/bin:/usr/bin:/bin" \
 		REDLOCK_SERVERS="$REDLOCK_SERVERS" TMP="$TMP" sh -c "${BASH_REMATCH[2]}"
 }
@@ -292,6 +292,40 @@ cron_runs() {
 	cron_runs 'Once a day'
 	expect 0
 	[[ $(wc -l <said) == 1 ]]
+}
+
+# starts SCHEDULE: at which minutes of the day cron starts the job, by the first two of its fields.
+starts() {
+	local at minute hour step=1 first=0 last=23
+	read -r minute hour _ <<<"$1"
+	[[ ! $minute =~ ^\*/([0-9]+)$ ]] || step=${BASH_REMATCH[1]}
+	[[ ! $hour =~ ^([0-9]+)-([0-9]+)$ ]] || first=${BASH_REMATCH[1]} last=${BASH_REMATCH[2]}
+	for ((at = first * 60; at < last * 60 + 60; at += step)); do echo "$at"; done
+}
+
+# daily SCHEDULE HOURS: with --once-in HOURSh the job succeeds once on each of 40 days, at the first start that day, or
+# at a later one if it failed before, on each day more or less often.
+daily() {
+	local day at left last=-1000000
+	for ((day = 0; day < 40; day++)); do
+		left=$((day * 7 % 16)) # which fail
+		for at in $(starts "$1"); do
+			((day * 1440 + at - last >= $2 * 60)) || continue
+			((left-- > 0)) || last=$((day * 1440 + at))
+			((left >= -1)) || { echo "day $day: again at $((at / 60)):$((at % 60))" && return 1; }
+		done
+		((left == -1)) || { echo "day $day: $left" && return 1; }
+	done
+}
+
+@test "the daily cron job succeeds once on each day, at its first start that does not fail" {
+	local line text
+	line=$(example redlock-run.1 'Once a day' | tail -n 1)
+	text=$(grep -A 1 -F '`*/' "$ROOT/README")
+	[[ $line =~ ^([^a-z]*)\ redlock.*--once-in\ ([0-9]+)h ]]
+	daily "${BASH_REMATCH[@]:1:2}"
+	[[ $text =~ \`([^\`]*)\`\ and\ --once-in\ ([0-9]+)h ]]
+	daily "${BASH_REMATCH[@]:1:2}"
 }
 
 @test "of the encodings that parallel starts, three run at a time" {
@@ -594,7 +628,7 @@ here_not_there() {
 	cron_jobs() {
 		local line
 		for line in "${jobs[@]}"; do
-			[[ $line =~ ^([0-9*/]+\ +){5}(redlock .*) ]]
+			[[ $line =~ ^([0-9*/-]+\ +){5}(redlock .*) ]]
 			env -i PATH="$TMP/bin:/usr/bin:/bin" REDLOCK_SERVERS="$REDLOCK_SERVERS" sh -c "${BASH_REMATCH[2]}" || :
 		done
 	}
