@@ -17,7 +17,7 @@ load ../lib/helper
 		chmod +x "$TMP/$name"
 	done
 	sed -n '/^Examples$/,/^`run` exits/s/^\t//p' "$ROOT/README" |
-		sed '/^PATH=/d; /^export REDLOCK_SERVERS=/d; s/^15 3 \* \* \* *//' >"$TMP/script"
+		sed '/^PATH=/d; /^\(export \)\?REDLOCK_SERVERS=/d; s/^15 3 \* \* \* *//' >"$TMP/script"
 	cd "$TMP"
 	PATH=$TMP/bin:$PATH run --separate-stderr sh -eu script
 	[[ $status == 0 && ! $stderr ]]
@@ -30,6 +30,24 @@ load ../lib/helper
 		upload with nothing
 	end
 	key_free 0 1 2
+}
+
+@test "the crontab of the README names the server that all machines of the fleet use" {
+	local line variables=(HOME="$TMP")
+	servers_start 1
+	KEY=nightly
+	mkdir "$TMP/bin"
+	ln -s "$REDLOCK" "$TMP/bin/redlock"
+	printf '#!/bin/sh\nredlock status nightly >"%s/seen"\n' "$TMP" >"$TMP/bin/report.sh"
+	chmod +x "$TMP/bin/report.sh"
+	while IFS= read -r line; do # as cron does it
+		[[ $line == [A-Z]* ]] || break
+		line=${line/redis:\/\/lock1/"$REDLOCK_SERVERS"}
+		variables+=("${line/PATH=/PATH=$TMP/bin:}")
+	done < <(sed -n '/^\tPATH=/,$s/^\t//p' "$ROOT/README")
+	run --separate-stderr env -i "${variables[@]}" /bin/sh -c "redlock${line#*redlock}"
+	[[ $status == 0 && ! $output && ! $stderr ]]
+	[[ $(<"$TMP/seen") == "nightly: exclusive"* && $(rcli 0 EXISTS nightly) == 1 ]]
 }
 
 # native: it runs no redlock
