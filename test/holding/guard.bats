@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2153
 
 load ../lib/helper
+load ../lib/cli
 
 # start: a run whose command has two children; all ignore SIGTERM.
 start() {
@@ -666,6 +667,41 @@ redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper 
 	finish run
 	expect 76 "$sleeper" "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped
 redlock: $KEY: could not be stopped, and runs on without the lock: pid $sleeper of user 61234 'sleep'"
+}
+
+# as_nobody COMMAND...: by the user nobody, who may do anything with sudo.
+as_nobody() {
+	printf '%s\n' 'Defaults !use_pty' 'nobody ALL = (root) NOPASSWD: ALL' >"$TMP/sudoers"
+	chmod 440 "$TMP/sudoers"
+	spawn run unshare --mount sh -c 'mount --bind "$0" /etc/sudoers && exec setpriv --reuid nobody --clear-groups "$@"' \
+		"$TMP/sudoers" "$@"
+	wait_until '[[ -s $TMP/run.out ]]'
+	lose
+	finish run
+}
+
+# native: what sudo starts is this program, and no other in its place
+# bats test_tags=native
+@test "sudo passes SIGTERM on to its program, and what that has started is named as not stopped" {
+	[[ $(type -P sudo) ]] || skip "needs sudo"
+	reachable
+	servers_start_tcp 1
+	as_nobody "$REDLOCK" run -t 3s -k 300ms "$KEY" sudo -n sh -c 'sleep 600 & echo $!; wait'
+	kill -KILL "$output"
+	expect 76 '[0-9]+' "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped
+redlock: $KEY: could not be stopped, and runs on without the lock: pid $output of root 'sleep'"
+}
+
+# native: the same
+# bats test_tags=native
+@test "a redlock that sudo has started stops all that its command has started" {
+	[[ $(type -P sudo) ]] || skip "needs sudo"
+	reachable
+	servers_start_tcp 1
+	as_nobody sudo -n "$REDLOCK" run -S "$REDLOCK_SERVERS" -t 3s -k 300ms "$KEY" \
+		sh -c 'trap "" TERM; sleep 600 & echo $!; wait'
+	! is_alive "$output" || false
+	expect 76 '[0-9]+' "redlock: $KEY: lock lost: .*someone else: COMMAND is stopped"
 }
 
 @test "--max-hold: what could not be stopped is named, and keeps KEY until it ends" {
