@@ -111,6 +111,15 @@ static size_t group_of(const struct option *option)
 	return GROUPS - 1;
 }
 
+static bool has_durations(const struct command *command)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if (takes(command, i) &&
+		    strcmp(options[i].value, "DURATION") == 0)
+			return true;
+	return false;
+}
+
 static void print_groups(struct buffer *text, const struct command *command)
 {
 	for (size_t g = 0; g < GROUPS; g++) {
@@ -125,6 +134,12 @@ static void print_groups(struct buffer *text, const struct command *command)
 			print_row(text, &options[i]);
 		}
 	}
+	if (has_durations(command))
+		buffer_print(
+			text,
+			"\nA DURATION is a number with ms, s, m, h or d, or "
+			"several: 500ms, 1.5s, 1h30m.\n"
+			"A number alone means seconds, up to 3600.\n");
 }
 
 static size_t lines_in(const struct buffer *text)

@@ -86,6 +86,28 @@ setup() {
 	no_row_failed
 }
 
+@test "--help=all ends with what a DURATION is, if an option takes one" {
+	local command text
+	for command in "${COMMANDS[@]}"; do
+		redlock "$command" --help=all
+		if [[ $output == *DURATION[$' \n]']* ]]; then
+			[[ $output == *$'\n\nA DURATION is a number with ms, s, m, h or d, or several: '*$'\nA number alone means seconds, up to 3600.' ]]
+			text=$output
+		else
+			[[ $command == fence ]]
+		fi
+	done
+	# all of it is so
+	unset REDLOCK_PASSWORD_FILE
+	[[ $text =~ several:\ (.*)\.$'\n' ]]
+	for text in ${BASH_REMATCH[1]//,/} 1{ms,s,m,h,d} 3600; do
+		redlock wait -S "$NOWHERE" -w 1ms --server-timeout "$text" key
+		[[ $status == 69 ]]
+	done
+	refuses 64 'clear: 3601ms or 3601s' wait -w 3601 key
+	no_row_failed
+}
+
 @test "--version tells the version in a line of its own, then the libraries and how it was built" {
 	local how
 	for how in --version -V; do
