@@ -30,9 +30,9 @@ static const struct group {
 	{"Waiting", "nonblock wait conflict-exit-code poll tries"},
 	{"The lock",
 	 "ttl exclusive shared permits reentrant also token label quarantine "
-	 "replicas"},
+	 "replicas remember"},
 	{"COMMAND",
-	 "command pid min-hold max-hold kill-after on-lost unreachable "
+	 "command pid min-hold max-hold once-in kill-after on-lost unreachable "
 	 "status-fd"},
 	{"Limits",
 	 "max-age warn-age max-held warn-held max-wait warn-wait max-queue "
