@@ -330,7 +330,7 @@ daily() {
 
 @test "of the encodings that parallel starts, three run at a time" {
 	parallel --version 2>/dev/null | grep -q GNU || skip "needs GNU parallel"
-	example redlock-run.1 'starts them here' >job.sh
+	example redlock-run.1 'starts them:' >job.sh
 	mkdir stamps
 	touch {1..7}.wav '8 with $blanks.wav'
 	program encode.sh <<-'end'
