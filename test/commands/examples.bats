@@ -199,7 +199,7 @@ is_free() {
 }
 
 @test "a token in the environment releases its lock" {
-	example redlock-acquire.1 'A lock without a keeper whose token' >job.sh
+	example redlock-acquire.1 'A lock without a keeper; the token' >job.sh
 	steps bin/build
 	run --separate-stderr sh job.sh
 	expect 0
