@@ -212,11 +212,11 @@ static void tell_wait(const struct stopping *stopping)
 	duration_format(text, deadline_left(stopping->end));
 	if (first->seen.who.holder.on_break == BREAK_UNKNOWN)
 		log_notice("%s: %s cannot be asked to stop; waiting until the "
-			   "lease is over in %s",
+			   "lease ends in %s",
 			   stopping->holders->names.key.data, who.data, text);
 	else
 		log_notice("%s: asked %s to stop; waiting until KEY is "
-			   "released, or the lease is over in %s",
+			   "released, for %s at most",
 			   stopping->holders->names.key.data, who.data, text);
 	buffer_release(&who);
 }
@@ -232,15 +232,14 @@ static void tell_left(const struct stopping *stopping, int number)
 	char text[DURATION_TEXT];
 
 	if (number != 0 && deaf)
-		log_error("%s: not waited for any longer: %s cannot be asked "
+		log_error("%s: no longer waiting: %s cannot be asked "
 			  "to stop, and the lease ends in %s",
 			  key, who.data,
 			  duration_format(text, deadline_left(first->ends)));
 	else if (number != 0)
-		log_error(
-			"%s: not waited for any longer; the request stands: %s "
-			"will be told at the next renewal",
-			key, who.data);
+		log_error("%s: no longer waiting; the request stands: %s "
+			  "will be told at the next renewal",
+			  key, who.data);
 	else
 		log_error("%s: %s%s%s, but the lease is still renewed after "
 			  "%s: --now takes KEY away",

@@ -186,7 +186,8 @@ static void give_back(struct keeper *keeper, struct session *session,
 		    keeper->is_lost[i])
 			continue;
 		buffer_print(
-			&line, "%s: not released, it ends by itself in %s: %s",
+			&line,
+			"%s: not released; the lease ends by itself in %s: %s",
 			lock->names.key.data,
 			duration_format(text, deadline_left(lock->grant.valid)),
 			answer->error.text);

@@ -46,21 +46,21 @@ static const struct metric of_keys[] = {
 			  "holders that has held it longest; 0 if it is free.",
 			  true},
 	[WAITERS] = {"redlock_waiters", "How many wait for the lock."},
-	[OLDEST_WAIT] = {"redlock_oldest_wait_seconds",
-			 "How long the first of those that wait has waited; 0 "
-			 "if nobody waits.",
-			 true},
+	[OLDEST_WAIT] =
+		{"redlock_oldest_wait_seconds",
+		 "How long the first waiter has waited; 0 if nobody waits.",
+		 true},
 	[LAST_RUN] = {"redlock_last_run_timestamp_seconds",
 		      "When the last run ended.", true},
 	[DURATION] = {"redlock_last_run_duration_seconds",
 		      "How long the last run held the lock.", true},
 	[EXIT_STATUS] = {"redlock_last_run_exit_status",
-			 "Exit status of the last run; 128 and the signal if "
-			 "it was killed; not there if there was none."},
+			 "Exit status of the last run, or 128 plus the signal "
+			 "that killed it; absent if it had no status."},
 	[SUCCESS] = {"redlock_last_run_success",
-		     "Whether the last run succeeded, with exit status 0."},
+		     "Whether the last run succeeded (exit status 0)."},
 	[LAST_SUCCESS] = {"redlock_last_success_timestamp_seconds",
-			  "When the last run that succeeded ended.", true},
+			  "When the last successful run ended.", true},
 };
 
 enum { QUORUM, VOTES, VOTES_NEEDED };
@@ -88,8 +88,8 @@ static const struct metric of_servers[] = {
 			 "Whether the server would grant a lock."},
 	[SERVER_ROUND_TRIP] =
 		{"redlock_server_round_trip_seconds",
-		 "In less time than this the server answers, at best; "
-		 "in whole milliseconds.",
+		 "The fastest answer took less than this, in whole "
+		 "milliseconds.",
 		 true},
 	[SERVER_CLOCK] = {"redlock_server_clock_offset_seconds",
 			  "How far the server's clock is ahead of this host's.",

@@ -120,7 +120,8 @@ static void tell_released(const struct run *run, const struct lock *lock,
 			  duration_format(text, run->kept), answer->error.text);
 	else if (answer->result != LOCK_OK)
 		log_error(
-			"%s: not released, it ends by itself in %s: %s", key,
+			"%s: not released; the lease ends by itself in %s: %s",
+			key,
 			duration_format(text, deadline_left(lock->grant.valid)),
 			answer->error.text);
 	else if (run->kept > 0)

@@ -47,7 +47,7 @@ static void give_back(struct taking *taking, size_t from)
 		taking->held[taking->chosen[n]] = false;
 		if (each->answer.result == LOCK_ERROR)
 			log_notice(
-				"%s: not released, it ends by itself in %s: "
+				"%s: not released; the lease ends by itself in %s: "
 				"%s",
 				lock->names.key.data,
 				duration_format(

@@ -13,12 +13,13 @@ static void complain_nested(const struct lock *lock)
 {
 	enum kind kind = lock->wish.kind;
 
-	log_error("%s: held by a process above this one, which waits for us%s",
-		  lock->names.key.data,
-		  kind == KIND_NONE ? ""
-		  : kind == KIND_REENTRANT
-			  ? ": use -r there, too"
-			  : ": use -r in both to enter it again");
+	log_error(
+		"%s: held by an ancestor of this process, which waits for it%s",
+		lock->names.key.data,
+		kind == KIND_NONE ? ""
+		: kind == KIND_REENTRANT
+			? ": use -r there, too"
+			: ": use -r in both to enter KEY again");
 }
 
 /* For how long KEY is held usually; 0 if that is not known. */

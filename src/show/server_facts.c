@@ -141,26 +141,26 @@ void server_facts_advise(struct server_facts *at, int64_t quarantine)
 			    "it may evict locks: maxmemory-policy is ",
 			    at->policy, ": set it to noeviction");
 	if (at->appends < 1 && quarantine == 0)
-		warning_add(&at->warnings, WARNING_RESTART, "a restart ",
+		warning_add(&at->warnings, WARNING_RESTART, "in a restart it ",
 			    at->appends < 0 ? "may forget its locks"
 			    : at->saves > 0 ? "forgets its latest locks"
 					    : "forgets its locks",
 			    ", and grants them anew: set appendonly yes, or "
 			    "use --quarantine");
 	if (at->appends > 0 && at->reads < 1)
-		warning_add(&at->warnings, WARNING_DEFAULT,
-			    "a restart may forget its locks: its user default ",
-			    at->reads < 0 ? "may lack rights, which our user "
-					    "may not ask for"
-					  : "lacks rights",
-			    at->reads < 0
-				    ? ": allow it +acl|getuser"
-				    : ": give it ~* &* +@all in the server's "
-				      "ACL, even if it is off");
+		warning_add(
+			&at->warnings, WARNING_DEFAULT,
+			"in a restart it may forget its locks: its user default ",
+			at->reads < 0 ? "may lack rights, which our user "
+					"may not ask for"
+				      : "lacks rights",
+			at->reads < 0 ? ": allow it +acl|getuser"
+				      : ": give it ~* &* +@all in the server's "
+					"ACL, even if it is off");
 	if (llabs(at->ahead) > CLOCKS_APART)
 		warning_add(&at->warnings, WARNING_CLOCK,
 			    "its clock and ours are ",
 			    duration_format(text, llabs(at->ahead)),
-			    " apart: fences may fall where data is lost: set "
-			    "both by NTP");
+			    " apart: fences may decrease if data is lost: "
+			    "set both clocks by NTP");
 }

@@ -16,7 +16,7 @@ BY="ops@[^ ]*"
 ASKED="asked [^ ]* pid [0-9]+ '[^']*' to stop"
 RELEASED="$ASKED; released after $TIME"
 # after a second it is told what is waited for
-WAITING="(redlock: [^ ]*: $ASKED; waiting until KEY is released, or the lease is over in [0-9a-z.]+|redlock: [^ ]*: .* cannot be asked to stop; waiting until the lease is over in [0-9a-z.]+)?"
+WAITING="(redlock: [^ ]*: $ASKED; waiting until KEY is released, for [0-9a-z.]+ at most|redlock: [^ ]*: .* cannot be asked to stop; waiting until the lease ends in [0-9a-z.]+)?"
 
 # runs NAME OPTION...: a run whose command leaves stamps until $TMP/NAME.end exists.
 runs() {
@@ -373,7 +373,7 @@ earlier_extends() {
 	wait_until asked
 	kill -INT "$(pid break)"
 	finish break
-	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer; the request stands: "*" will be told at the next renewal" ]]
+	[[ $status == 130 && $stderr == *"redlock: $KEY: no longer waiting; the request stands: "*" will be told at the next renewal" ]]
 	redlock extend "$KEY" "$token"
 	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
 }
@@ -385,7 +385,7 @@ earlier_extends() {
 	wait_until '[[ -s $TMP/break.err ]]'
 	kill -INT "$(pid break)"
 	finish break
-	[[ $status == 130 && $stderr == *"redlock: $KEY: not waited for any longer: another program cannot be asked to stop, and the lease ends in "* ]]
+	[[ $status == 130 && $stderr == *"redlock: $KEY: no longer waiting: another program cannot be asked to stop, and the lease ends in "* ]]
 }
 
 @test "after ^C a holder that still has KEY is named, not one that has released it" {

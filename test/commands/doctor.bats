@@ -10,7 +10,7 @@ load ../lib/inspect
 BY_LINE='settings: server from the command line'
 BY_VARIABLE='settings: server from REDLOCK_SERVERS'
 WELL='ok, (Redis|Valkey) [0-9.]+, up for [0-9a-z]+, answers in under [0-9.a-z]+, clock [+-][0-9]+ms, maxmemory-policy noeviction'
-FORGETS='warning: a restart forgets its locks, and grants them anew: set appendonly yes, or use --quarantine \(--accept restart\)'
+FORGETS='warning: in a restart it forgets its locks, and grants them anew: set appendonly yes, or use --quarantine \(--accept restart\)'
 
 # is_empty I...: no key is there.
 is_empty() {
@@ -196,7 +196,7 @@ is_empty_soon() {
 	allow '~*' '&*' +@all -config -info
 	redlock doctor
 	[[ $status == 0 ]]
-	finds 'warning: a restart may forget its locks'
+	finds 'warning: in a restart it may forget its locks'
 }
 
 @test "a user default that may not do what is in the file is warned of, and that our user may not ask" {
@@ -208,18 +208,18 @@ is_empty_soon() {
 	rcli 0 ACL SETUSER default -hset
 	redlock doctor --quarantine 1ms
 	[[ $status == 0 ]]
-	finds "warning: a restart may forget its locks: its user default lacks rights: give it ~* &* +@all in the server's ACL, even if it is off (--accept default)"
+	finds "warning: in a restart it may forget its locks: its user default lacks rights: give it ~* &* +@all in the server's ACL, even if it is off (--accept default)"
 	[[ $output == *', no vote for 1ms after a restart'* ]]
 	redlock doctor -q --accept default
 	expect 0
 	rcli 0 CONFIG SET appendfsync everysec
 	redlock doctor
-	finds 'warning: a restart may forget its locks: its user default lacks rights: '
+	finds 'warning: in a restart it may forget its locks: its user default lacks rights: '
 	rcli 0 ACL SETUSER default +@all
 	allow '~*' '&*' +@all '-acl|getuser'
 	redlock doctor
 	[[ $status == 0 ]]
-	finds 'warning: a restart may forget its locks: its user default may lack rights, which our user may not ask for: allow it +acl|getuser (--accept default)'
+	finds 'warning: in a restart it may forget its locks: its user default may lack rights, which our user may not ask for: allow it +acl|getuser (--accept default)'
 	rcli 0 CONFIG SET appendonly no
 	redlock doctor -q --quarantine 1ms
 	expect 0
@@ -373,7 +373,7 @@ threading.Event().wait()
 	redlock doctor -S "$(server_url 0)"
 	expect 0 "settings: .*
 .*, appendonly no, snapshots
-.*: warning: a restart forgets its latest locks, and .*
+.*: warning: in a restart it forgets its latest locks, and .*
 1 of 1 .*"
 	rcli 0 CONFIG SET appendonly yes
 	redlock doctor -S "$(server_url 0)"
@@ -421,7 +421,7 @@ threading.Event().wait()
 	redlock doctor
 	[[ $status == 0 && $output =~ ,\ clock\ \+(6[89]|7[01])[0-9][0-9]ms, ]]
 	finds 'warning: its clock and ours are '
-	[[ $output == *'s apart: fences may fall where data is lost: set both by NTP'* ]]
+	[[ $output == *'s apart: fences may decrease if data is lost: set both clocks by NTP'* ]]
 	servers_start 1 --appendonly yes
 	redlock doctor
 	[[ $status == 0 ]]

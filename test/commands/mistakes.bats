@@ -235,10 +235,10 @@ told() {
 		1|not held by this token: .*: KEY is gone|redlock release nothing token
 		1|not held by this token: .*: KEY is held by someone else|redlock release held token
 		1|not held by this token: .*: KEY is held by someone else|redlock extend held 60s
-		75|use -r in both to enter it again|redlock run n1 -- redlock run n1 true
+		75|use -r in both to enter KEY again|redlock run n1 -- redlock run n1 true
 		75|use -r there, too|redlock run n2 -- redlock run -r n2 true
-		75|which waits for us|redlock run n3 -- redlock wait n3
-		75|which waits for us|redlock run n4 -- redlock run n5 -- redlock acquire n4
+		75|which waits for it|redlock run n3 -- redlock wait n3
+		75|which waits for it|redlock run n4 -- redlock run n5 -- redlock acquire n4
 		75|for .*: that one was taken without -P: use it everywhere or nowhere|redlock run n6 -- env -u REDLOCK_HELD redlock run -n -P 3 n6 true
 		75|held by 1 of 3, .*: use -P 3, as they do|redlock run -P 3 n7 -- env -u REDLOCK_HELD redlock run -n n7 true
 		65|held with -P 3 now, not with -P 2|redlock run -P 3 n8 -- env -u REDLOCK_HELD redlock run -n -P 2 n8 true

@@ -69,7 +69,7 @@ eval taken" ".*: $SAYS"
 	expect 0 inner "redlock: $KEY: .*: $SAYS"
 	redlock run "$KEY" "${outage[@]}" "$KEY" "$REDLOCK" run -w 15s "$KEY" echo inner
 	expect 75 '' "redlock: $KEY: .*: $SAYS
-redlock: $KEY: held by a process above this one, .*"
+redlock: $KEY: held by an ancestor of this process, .*"
 }
 
 @test "a KEY that is busy, is no lock, or is refused is not one that cannot be reached" {

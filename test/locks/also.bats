@@ -335,7 +335,7 @@ redlock: $B: not held by this token: .*"
 	redlock run -r --also "$B" "$A" "$REDLOCK" run -n -r --also "$A" --also "$C" "$B" echo in
 	expect 0 in
 	redlock run --also "$B" "$A" "$REDLOCK" run --also "$B" "$C" echo in
-	expect 75 '' "redlock: $B: held by a process above this one, which waits for us: use -r in both to enter it again"
+	expect 75 '' "redlock: $B: held by an ancestor of this process, which waits for it: use -r in both to enter KEY again"
 	have 0 "$A" "$B" "$C"
 }
 

@@ -149,10 +149,10 @@ refused() {
 	start=$(now_ms)
 	# shellcheck disable=SC2086 # words
 	redlock run --quarantine 0 $OUTER "$KEY" "$REDLOCK" run --quarantine 0 "$@" "$KEY" touch "$TMP/ran"
-	expect 75 '' "redlock: $KEY: held by a process above this one, which waits for us: $WHY" || return
+	expect 75 '' "redlock: $KEY: held by an ancestor of this process, which waits for it: $WHY" || return
 	# shellcheck disable=SC2086 # words
 	redlock run --quarantine 0 $OUTER "$KEY" "$REDLOCK" acquire --quarantine 0 "$@" "$KEY"
-	expect 75 '' "redlock: $KEY: held by a process above this one, which waits for us: $WHY" || return
+	expect 75 '' "redlock: $KEY: held by an ancestor of this process, which waits for it: $WHY" || return
 	(($(now_ms) - start < 15000 * SLOW)) && [[ ! -e $TMP/ran ]] && key_free 0
 }
 
@@ -167,7 +167,7 @@ refused() {
 }
 
 @test "without -r, inside a run that holds KEY in whatever way, it fails at once and says so" {
-	local OUTER WHY='use -r in both to enter it again'
+	local OUTER WHY='use -r in both to enter KEY again'
 	use 1
 	for OUTER in '' -r; do
 		refused
@@ -189,16 +189,16 @@ refused() {
 	use 1
 	for outer in -x -r -s; do
 		redlock run $outer "$KEY" "$REDLOCK" wait "$KEY"
-		expect 75 "" "redlock: $KEY: held by a process above this one, which waits for us"
+		expect 75 "" "redlock: $KEY: held by an ancestor of this process, which waits for it"
 	done
 }
 
 @test "the status of what would wait for itself is -E's" {
 	use 1
 	inside -- 'redlock run -E 9 "$KEY" true'
-	expect 9 '' "redlock: $KEY: held by a process above this one.*"
+	expect 9 '' "redlock: $KEY: held by an ancestor of this process.*"
 	inside -r -- 'redlock acquire -w 5s -E 9 "$KEY"'
-	expect 9 '' "redlock: $KEY: held by a process above this one.*"
+	expect 9 '' "redlock: $KEY: held by an ancestor of this process.*"
 	inside -- 'redlock run -r -E 0 "$KEY" touch "$TMP/ran"'
 	[[ $status == 0 && $output == '' && ! -e $TMP/ran ]]
 }
@@ -222,7 +222,7 @@ refused() {
 	wait_until 'queued 1 0'
 	touch "$TMP/go"
 	finish outer
-	expect 75 "" "redlock: $KEY: held by a process above this one, which waits for us: use -r .*"
+	expect 75 "" "redlock: $KEY: held by an ancestor of this process, which waits for it: use -r .*"
 	wait_until 'entered writer'
 	ends writer
 	done_well writer
@@ -272,7 +272,7 @@ refused() {
 		expect 0 2
 		nothing_left 0
 		inside -- 'redlock run -w 30s "$KEY" true'
-		[[ $status == 75 && $stderr == *"held by a process above this one"* ]]
+		[[ $status == 75 && $stderr == *"held by an ancestor of this process"* ]]
 	done
 	# and none is taken for another
 	KEY="$plain a" inside -- 'redlock run "${KEY% a}" true'

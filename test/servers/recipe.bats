@@ -140,7 +140,7 @@ as_on_page() {
 	redlock acquire -n "$KEY"
 	expect 69 '' "redlock: $KEY: no quorum: .*up for only .*"
 	redlock doctor -q --quarantine 0
-	[[ $status == 0 && $output == *": warning: a restart may forget its locks: its user default lacks rights: "*"(--accept default)"* ]]
+	[[ $status == 0 && $output == *": warning: in a restart it may forget its locks: its user default lacks rights: "*"(--accept default)"* ]]
 }
 
 # bats test_tags=native

@@ -332,7 +332,7 @@ locks() {
 	server_stop 0
 	touch "$TMP/end"
 	finish holder
-	expect 0 '' "redlock: $KEY: not released, it ends by itself in .*"
+	expect 0 '' "redlock: $KEY: not released; the lease ends by itself in .*"
 	server_continue 0
 	wait_until 'key_free 0'
 }

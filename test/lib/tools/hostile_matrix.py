@@ -728,7 +728,7 @@ def held():
         yield Case("held, release: " + name,
                    ["run", "-n", "key", "--", "sh", "-c", "exit 3"],
                    [{"treatments": {"release": treat}}], 3,
-                   finds=["key: not released, it ends by itself in "],
+                   finds=["key: not released; the lease ends by itself in "],
                    timeout=2000)
 
 
