@@ -316,13 +316,13 @@ all_over() {
 
 @test "while its slot is on the way a lock can be neither taken nor renewed, but outlives that" {
 	KEY=$(key_on 0 3)
-	start 0 -t 12s
+	start 0 -t "$((12 * SLOW))s"
 	move_begins 0 1
 	takes_none 69 'redis\+cluster://.*: KEY is on its way to another node of the cluster \(ASK, TRYAGAIN\): try again soon' --server-timeout "$((300 * SLOW))ms"
 	# nor one that nobody holds
 	KEY="{$KEY}free" takes_none 69 "redis\\+cluster://$(address 0):6379: $(address 0):6379: .*(ASK, TRYAGAIN).*" --server-timeout "$((300 * SLOW))ms" \
 		-S "redis+cluster://$(address 0)"
-	wait_until '(($(rcli 0 PTTL "$KEY") < 7500))' # a renewal was due
+	wait_until '(($(rcli 0 PTTL "$KEY") < 7500 * SLOW))' # a renewal was due
 	move_ends 0 1
 	goes_on 1
 }

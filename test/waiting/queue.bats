@@ -376,7 +376,7 @@ unanswered() {
 		finish b
 		[[ $status == 0 ]]
 		[[ $(<"$TMP/order") == @(b|a$'\n'b) ]] || had_split
-		no_trace
+		wait_until no_trace
 	done
 	echo "$died of 12 were ended"
 	[[ ! -s $TMP/stamps/overlap ]]
@@ -396,7 +396,7 @@ unanswered() {
 		[[ $status == 0 ]] || expect 75 '' "redlock: $KEY: .*"
 		finish b
 		expect 0
-		no_trace
+		wait_until no_trace
 	done
 }
 
@@ -424,7 +424,7 @@ unanswered() {
 			expect 75 '' "redlock: $KEY: .*"
 		done
 		((won > 0))
-		no_trace
+		wait_until no_trace
 	done
 	[[ ! -s $TMP/stamps/overlap ]]
 }
@@ -674,7 +674,7 @@ cut_off() {
 		give_back
 		finish a
 		expect 0 '' "redlock: $KEY: no place in the queue, so asking again and again: unix://$SERVERS/0/redis.sock: .*(NOPERM|permission).*"
-		no_trace
+		wait_until no_trace
 	done
 }
 
