@@ -112,6 +112,34 @@ static bool is_better(const struct history *history, const struct past_run *run,
 	       count_servers(history, than, true);
 }
 
+/* Of those that tell this of the run, the one in the middle by its age, and of two the
+ * older: a server that was late with the acquire knows of a later beginning. */
+static const struct past_run *find_middle(const struct history *history,
+					  const struct past_run *run)
+{
+	const size_t middle = (count_servers(history, run, true) - 1) / 2;
+
+	for (size_t n = 0; n < history->told_count; n++) {
+		const struct past_run *told = &history->told[n].run;
+		size_t older = 0, as_old = 0;
+
+		if (!is_same_run(told, run) || !is_same_end(told, run))
+			continue;
+		for (size_t k = 0; k < history->told_count; k++) {
+			const struct past_run *other = &history->told[k].run;
+
+			if (!is_same_run(other, run) ||
+			    !is_same_end(other, run))
+				continue;
+			older += other->age > told->age;
+			as_old += other->age == told->age;
+		}
+		if (older <= middle && middle < older + as_old)
+			return told;
+	}
+	return run;
+}
+
 /* The n-th, as most servers tell of it. Nobody tells of it again. */
 static struct past_run merge(struct history *history, size_t n)
 {
@@ -126,7 +154,7 @@ static struct past_run merge(struct history *history, size_t n)
 		if (is_better(history, &told->run, best))
 			best = &told->run;
 	}
-	return *best;
+	return *find_middle(history, best);
 }
 
 static bool is_attempt(const struct history *history,

@@ -151,6 +151,30 @@ nested() {
 	on_one_and_three nested
 }
 
+# began_ago I MS: as server I has it, the last run of KEY began that long ago.
+began_ago() {
+	local run
+	run=$(rcli "$1" LINDEX "$(record):runs" -1)
+	[[ $run =~ since=([0-9]+) ]] || return
+	rcli "$1" LSET "$(record):runs" -1 "${run/since=${BASH_REMATCH[1]}/since=$(($(server_ms "$1") - $2))}"$'\n'
+}
+
+@test "when a run began is what the server in the middle says: one may have been late, or another early" {
+	only 0 1 2
+	redlock run "$KEY" true
+	wait_until '[[ $(rcli 0 LLEN "$(record):runs")$(rcli 1 LLEN "$(record):runs")$(rcli 2 LLEN "$(record):runs") == 111 ]]'
+	began_ago 0 10000
+	began_ago 1 1000000
+	began_ago 2 200000
+	redlock check --max-age 190s "$KEY"
+	[[ $status == 2 && $output == *'last success 3m2'[0-9]*' ago'* ]]
+	redlock check --max-age 900s "$KEY"
+	[[ $status == 0 ]]
+	redlock history --format json "$KEY"
+	is_json
+	(($(date_ms) - $(of .runs[0].began_ms) >= 200000 && $(date_ms) - $(of .runs[0].began_ms) < 900000))
+}
+
 @test "a waiter that stopped before it was granted KEY has run nothing" {
 	local kind
 	only 0
