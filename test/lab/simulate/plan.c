@@ -243,6 +243,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	static const int64_t counts[] = {1, 1, 3, 3, 3, 5, 7};
 	struct chance chance = chance_of(seed, 1);
 
+	memset(&plan, 0, sizeof(plan)); /* --shrink draws it more than once */
 	plan.seed = seed;
 	plan.servers = (size_t)pick(&chance, counts, 7);
 	if (servers > 0)
