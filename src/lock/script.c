@@ -216,16 +216,14 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 
 	/* what is given back may be held again after a failover, but not what
 	 * --min-hold keeps be free */
+	question.how = ASK_INSTEAD;
 	if (min_hold > 0)
-		question.how = ASK_REPLICAS;
+		question.how |= ASK_REPLICAS;
 	server_withdraw(server);
-	if (server_has_script(server, sha1_of_both(&question)))
+	if (!server->needs_whole)
 		question.sha1 = sha1_of_both(&question);
 	/* a server that reads both at once executes both (script.h) */
-	later = server_owes_sticky(server) && min_hold == 0 &&
-		(ended[0] == '\0' || question.sha1 == NULL);
-	if (later)
-		question.sha1 = NULL;
+	later = server_owes_sticky(server) && min_hold == 0;
 	ask(&question,
 	    question.sha1 != NULL ? BOTH
 	    : later               ? SCRIPT(common_lua, places_lua, redisson_lua,

@@ -1,20 +1,21 @@
 /*
- * The protocol's requests: one Lua script each (lua/), sent with EVAL to one
- * server, with the database, KEY, what belongs to it, and a token.
+ * The protocol's requests: one Lua script each (lua/), run by one server, with the
+ * database, KEY, what belongs to it, and a token.
  *
- * The first acquire on a connection is sent with EVAL: a short-lived process would
- * pay a round trip for a server that has not seen the script. Its text contains the
- * release, too, so those that follow on that connection are not sent, but named by
- * the SHA1 of that text (server.h). Half of the instructions that an acquire by EVAL
- * costs a server are for reading its script and computing that.
+ * Acquire and release are one script, which is named by the SHA1 of its text and sent
+ * only to a server that does not know it (server.h). So the first run after a server's
+ * start pays one more round trip, and all others save the server most of the work that
+ * a lock costs: to read 12 KB and to compute their SHA1. The others, and those with
+ * --replicas or --remember, are sent whole with EVAL.
  *
  * An acquire that has no answer yet and its release have to fit into 16 KiB, with
  * room for names and texts: a Redis server reads as much at once. If it was stopped,
  * or slow, we may have ended by then. It fails to send us the first answer, and drops
- * what it has not read: KEY would stay taken until its lease ends. So a release that
- * follows such an acquire hands KEY on by the shorter script (take_back.lua). The end
- * of a run is not noted there; the servers that granted KEY note it. A release that is
- * only named by its SHA1 is short, and notes it.
+ * what it has not read: KEY would stay taken until its lease ends. By their SHA1 both
+ * are short: either the server knows the script, and executes both, or it has executed
+ * neither. A release that follows an acquire which was sent whole hands KEY on by a
+ * shorter script (take_back.lua). The end of a run is not noted there; the servers that
+ * granted KEY note it.
  */
 #ifndef LOCK_SCRIPT_H
 #define LOCK_SCRIPT_H

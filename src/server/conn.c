@@ -308,6 +308,18 @@ bool conn_owes_sticky(const struct conn *conn)
 	return false;
 }
 
+bool conn_owes(const struct conn *conn, uint64_t number)
+{
+	for (unsigned i = 0; i < conn->held_count; i++)
+		if (conn->held[i].owed.number == number)
+			return true;
+	for (unsigned i = 0; i < conn->owed_count; i++)
+		if (conn->owed[(conn->owed_first + i) % OWED_MAX].number ==
+		    number)
+			return true;
+	return false;
+}
+
 bool conn_owes_replicas(const struct conn *conn)
 {
 	for (unsigned i = 0; i < conn->owed_count; i++)
@@ -387,14 +399,14 @@ static void note_failure(struct conn *conn, struct reply *reply)
 	}
 }
 
-static int hand_over(struct conn *conn, uint64_t ticket, const redisReply *from,
+static int hand_over(struct conn *conn, const struct held *held,
 		     conn_reply *callback, void *context)
 {
 	struct reply reply = {0};
 
-	reply_flatten(&reply, from);
+	reply_flatten(&reply, held->reply);
 	note_failure(conn, &reply);
-	return callback(context, ticket, &reply);
+	return callback(context, &held->owed, &reply);
 }
 
 /* What callback does may close the connection, and free what is still held. */
@@ -409,21 +421,20 @@ static int hand_over_held(struct conn *conn, conn_reply *callback,
 
 		memmove(conn->held, conn->held + 1,
 			--conn->held_count * sizeof(first));
-		result = hand_over(conn, first.ticket, first.reply, callback,
-				   context);
+		result = hand_over(conn, &first, callback, context);
 		freeReplyObject(first.reply);
 	}
 	return result;
 }
 
-/* Takes over what *from points to if it sets that to NULL. */
-static int pass_on(struct conn *conn, redisReply **from, uint64_t ticket,
-		   conn_reply *callback, void *context)
+/* Takes over the reply if it sets that to NULL. */
+static int pass_on(struct conn *conn, struct held *held, conn_reply *callback,
+		   void *context)
 {
 	if (!conn->holds)
-		return hand_over(conn, ticket, *from, callback, context);
-	conn->held[conn->held_count++] = (struct held){*from, ticket};
-	*from = NULL;
+		return hand_over(conn, held, callback, context);
+	conn->held[conn->held_count++] = *held;
+	held->reply = NULL;
 	return 0;
 }
 
@@ -435,11 +446,11 @@ static bool is_promise(const struct reply *reply)
 	       reply->value[0].text == NULL && reply->value[0].number == 1;
 }
 
-/* Takes over *from, if it counts only when replicas have it. */
-static bool keep_promise(struct conn *conn, struct owed owed, redisReply **from,
+/* Takes over the reply, if it counts only when replicas have it. */
+static bool keep_promise(struct conn *conn, struct held *held,
 			 const struct reply *reply)
 {
-	if (!owed.replicated)
+	if (!held->owed.replicated)
 		return false;
 	if (!is_promise(reply)) {
 		/* what was refused needs no release */
@@ -447,8 +458,8 @@ static bool keep_promise(struct conn *conn, struct owed owed, redisReply **from,
 		conn->owed[conn->owed_first].sticky = false;
 		return false;
 	}
-	conn->promise = (struct held){*from, owed.ticket};
-	*from = NULL;
+	conn->promise = *held;
+	held->reply = NULL;
 	return true;
 }
 
@@ -483,15 +494,14 @@ static int take_acknowledgement(struct conn *conn, struct reply *said,
 	if (promise.reply == NULL)
 		return 0; /* it was refused */
 	if (count_replicas(conn, said) == 0) {
-		result = pass_on(conn, &promise.reply, promise.ticket, callback,
-				 context);
+		result = pass_on(conn, &promise, callback, context);
 	} else {
 		struct reply failed = {.failure = conn->refusal.text,
 				       .cause = said->failure != NULL
 							? said->cause
 							: conn->refusal.cause};
 
-		result = callback(context, promise.ticket, &failed);
+		result = callback(context, &promise.owed, &failed);
 	}
 	if (promise.reply != NULL)
 		freeReplyObject(promise.reply);
@@ -505,11 +515,13 @@ static int dispatch(struct conn *conn, redisReply **from, conn_reply *callback,
 		    void *context)
 {
 	struct owed owed = conn->owed[conn->owed_first];
+	struct held held = {*from, owed};
 	struct reply reply = {0};
+	int result;
 
 	reply_flatten(&reply, *from);
 	if (conn->listens && reply_is_message(&reply))
-		return callback(context, 0, &reply);
+		return callback(context, &(struct owed){0}, &reply);
 	if (conn->owed_count == 0)
 		return fail_unasked(conn, &reply);
 	conn->owed_first = (conn->owed_first + 1) % OWED_MAX;
@@ -524,9 +536,11 @@ static int dispatch(struct conn *conn, redisReply **from, conn_reply *callback,
 	if (owed.kind != OWED_ASKED)
 		return take_greeting(conn, owed.kind, &reply);
 	conn->complained = false;
-	return keep_promise(conn, owed, from, &reply)
-		       ? 0
-		       : pass_on(conn, from, owed.ticket, callback, context);
+	result = keep_promise(conn, &held, &reply)
+			 ? 0
+			 : pass_on(conn, &held, callback, context);
+	*from = held.reply;
+	return result;
 }
 
 static int parse(struct conn *conn, conn_reply *callback, void *context)

@@ -70,14 +70,15 @@ struct owed {
 	bool sticky;     /* the connection must stay until this has come */
 	bool replicated; /* it counts when replicas have it; or asks them */
 	uint64_t ticket;
-	int64_t since; /* ms; when it was sent, or queued until there is a
-			* connection */
+	uint64_t number; /* the caller's */
+	int64_t since;   /* ms; when it was sent, or queued until there is a
+			  * connection */
 };
 
 /* A reply that is handed over when the identity is complete. */
 struct held {
 	struct redisReply *reply; /* owned */
-	uint64_t ticket;
+	struct owed owed;
 };
 
 struct conn {
@@ -87,7 +88,7 @@ struct conn {
 	bool login_optional; /* answers count although the login was refused */
 	bool identify;       /* ask for struct identity */
 	bool doubts; /* ... and, if it is doubtful, whether its file was read */
-	bool listens;               /* hands over messages, with ticket 0 */
+	bool listens;               /* hands over messages, as owed to nobody */
 	int64_t replicas;           /* that replicated requests need; 0: none */
 	int64_t patience;           /* ms that these have, more than 0 */
 	struct reply_bounds bounds; /* bounds.wide: takes larger replies */
@@ -114,9 +115,9 @@ struct conn {
 	struct refusal refusal; /* the last */
 };
 
-/* A reply to what was asked under ticket; it lives for the call only. -1 makes
- * conn_pump return -1. */
-typedef int conn_reply(void *context, uint64_t ticket,
+/* A reply to what was asked so; both live for the call only. -1 makes conn_pump
+ * return -1. */
+typedef int conn_reply(void *context, const struct owed *owed,
 		       const struct reply *reply);
 
 /* conn is zeroed. The URL must outlive it. */
@@ -147,6 +148,9 @@ int conn_pump(struct conn *conn, short revents, conn_reply *reply,
 	      void *context);
 
 bool conn_owes_sticky(const struct conn *conn);
+
+/* Whether the answer to this one is still to be handed over. */
+bool conn_owes(const struct conn *conn, uint64_t number);
 
 /* The time since what it owes first was sent, in ms; 0 if it owes nothing. */
 int64_t conn_waited(const struct conn *conn);

@@ -265,7 +265,8 @@ struct asked {
 	struct seed *seed;
 };
 
-static int on_reply(void *context, uint64_t ticket, const struct reply *reply)
+static int on_reply(void *context, const struct owed *owed,
+		    const struct reply *reply)
 {
 	const struct discovery *discovery =
 		((struct asked *)context)->discovery;
@@ -273,9 +274,9 @@ static int on_reply(void *context, uint64_t ticket, const struct reply *reply)
 	char text[ENDPOINT_TEXT];
 	int taken;
 
-	if (seed->waiting && ticket + 1 == discovery->ticket)
+	if (seed->waiting && owed->ticket + 1 == discovery->ticket)
 		take_nodes(seed, reply);
-	if (ticket != discovery->ticket || !seed->waiting)
+	if (owed->ticket != discovery->ticket || !seed->waiting)
 		return 0;
 	seed->waiting = false;
 	taken = discovery->url->kind == URL_CLUSTER ? take_node(seed, reply)

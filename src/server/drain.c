@@ -40,7 +40,7 @@ void drain_connections(struct quorum *quorum)
 	struct signals_mask before;
 	pid_t pid;
 
-	quorum_drain(quorum, deadline_in(0));
+	quorum_drain(quorum, 0);
 	if (!quorum_may_lose(quorum))
 		return;
 	signals_block_all(&before);
@@ -57,7 +57,7 @@ void drain_connections(struct quorum *quorum)
 		deadline_after_fork();
 	}
 	/* without a child it is done here */
-	quorum_drain(quorum, deadline_in(longest(quorum)));
+	quorum_drain(quorum, longest(quorum));
 	if (pid == 0) {
 		quorum_release(quorum);
 		_exit(0);

@@ -9,6 +9,10 @@
  * followed by its release), the connection has to stay until it is answered.
  * Otherwise KEY stays locked there for a ttl, without a holder.
  *
+ * A request without its script may be refused (server.h). If its answer has not come
+ * in half of the time, it is sent whole: so an acquire or a release gets to a server
+ * that is slow and does not know the script, and the next one finds it known there.
+ *
  * The user should not have to wait for that: a stopped minority of the servers
  * costs no time. So a child process stays with the connections, for 100 ms at most
  * (if WAIT was asked, for the time of a round more), and the process ends without

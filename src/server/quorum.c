@@ -300,7 +300,8 @@ static bool may_lose(const struct server *server)
 	if (server->url.tls)
 		return !server_is_down(server) && server->conn.owed_count > 0;
 	return server_is_up(server) && (conn_owes_sticky(&server->conn) ||
-					conn_owes_replicas(&server->conn));
+					conn_owes_replicas(&server->conn) ||
+					server_may_lack_script(server));
 }
 
 bool quorum_may_lose(const struct quorum *quorum)
@@ -311,7 +312,7 @@ bool quorum_may_lose(const struct quorum *quorum)
 	return false;
 }
 
-void quorum_drain(struct quorum *quorum, struct deadline until)
+static void drain_until(struct quorum *quorum, struct deadline until)
 {
 	struct round round = {quorum, NULL};
 
@@ -320,6 +321,18 @@ void quorum_drain(struct quorum *quorum, struct deadline until)
 		if (deadline_passed(until))
 			break;
 	}
+}
+
+void quorum_drain(struct quorum *quorum, int64_t time)
+{
+	struct deadline end = deadline_in(time);
+
+	drain_until(quorum, deadline_in(time / 2));
+	if (time == 0)
+		return;
+	for (size_t i = 0; i < quorum->count; i++)
+		server_send_whole(&quorum->servers[i]);
+	drain_until(quorum, end);
 }
 
 void quorum_leave(struct quorum *quorum)

@@ -126,11 +126,13 @@ enum gathered quorum_idle(struct quorum *quorum, struct wait wait,
 bool quorum_is_idle(const struct quorum *quorum);
 
 /* Whether closing the connections now might lose what was sent (drain.h): if
- * the answer to a sticky request is still to come, and over TLS any answer. */
+ * the answer to a sticky request is still to come, or to one that may have to be
+ * sent whole (server.h), and over TLS any answer. */
 bool quorum_may_lose(const struct quorum *quorum);
 
-/* Waits for those answers, until the deadline; what has come is always read. */
-void quorum_drain(struct quorum *quorum, struct deadline until);
+/* Waits for those answers for this time, in ms; what has come is always read. What
+ * may have to be sent whole is, when half of the time is over. */
+void quorum_drain(struct quorum *quorum, int64_t time);
 
 /* Another process goes on with the connections: they are no longer ours. */
 void quorum_leave(struct quorum *quorum);

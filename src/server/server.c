@@ -8,10 +8,16 @@
 #define MOVES_MAX 3    /* that are followed for one answer */
 #define LATE 1000      /* ms; discovery.h */
 
+static void ask_no_more(struct server *server)
+{
+	server->again = deadline_never();
+	server->both_again = false;
+}
+
 static void disconnect(struct server *server)
 {
 	conn_close(&server->conn);
-	server->again = deadline_never();
+	ask_no_more(server);
 }
 
 void server_init(struct server *server, struct url *url, bool identify,
@@ -26,12 +32,18 @@ void server_init(struct server *server, struct url *url, bool identify,
 	*url = (struct url){0};
 }
 
+static void request_release(struct request *request)
+{
+	buffer_release(&request->whole);
+	buffer_release(&request->brief);
+}
+
 void server_release(struct server *server)
 {
 	conn_release(&server->conn);
 	discovery_free(server->discovery);
-	buffer_release(&server->last);
-	buffer_release(&server->brief);
+	request_release(&server->last);
+	request_release(&server->before);
 	url_release(&server->url);
 }
 
@@ -112,22 +124,30 @@ static bool is_outdated(const struct server *server)
 	       clock_ms() - discovery->confirmed > LATE;
 }
 
+static int send_request(struct server *server, struct request *request)
+{
+	request->owed.number = ++server->number;
+	return conn_ask(&server->conn, request->owed,
+			request->brief.length > 0 ? &request->brief
+						  : &request->whole);
+}
+
 static int queue_last(struct server *server)
 {
-	server->again = deadline_never();
+	bool both = server->both_again;
+
+	ask_no_more(server);
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
 	if (server->conn.stream.state == STREAM_DOWN)
 		return 0; /* it is asked once it is found */
-	if (is_outdated(server) && server->last_owed.sticky)
+	if (is_outdated(server) && server->last.owed.sticky)
 		discovery_start(server->discovery); /* it may be granted */
 	else if (server->discovery != NULL)
 		discovery_check(server->discovery);
-	return conn_ask(&server->conn, server->last_owed,
-			server->brief.length > 0 &&
-					server_has_script(server, server->sha1)
-				? &server->brief
-				: &server->last);
+	if (both && send_request(server, &server->before) < 0)
+		return -1;
+	return send_request(server, &server->last);
 }
 
 void server_name_script(struct server *server, const char *sha1)
@@ -135,40 +155,87 @@ void server_name_script(struct server *server, const char *sha1)
 	server->next_sha1 = sha1;
 }
 
-bool server_has_script(const struct server *server, const char *sha1)
+/* It may be refused for want of its script. */
+static bool may_be_refused(const struct server *server,
+			   const struct request *request)
 {
-	return sha1 != NULL && server->conn.executed == sha1;
+	return request->brief.length > 0 &&
+	       server->conn.executed != request->sha1 &&
+	       conn_owes(&server->conn, request->owed.number);
+}
+
+bool server_may_lack_script(const struct server *server)
+{
+	return may_be_refused(server, &server->last) ||
+	       may_be_refused(server, &server->before);
+}
+
+/* Has one of the two sent again whole, and the other if that is the last. What is
+ * still owed counts no more. */
+static void repeat_whole(struct server *server, struct request *request)
+{
+	server->both_again = request == &server->before;
+	server->void_until = server->number;
+	server->before.brief.length = server->last.brief.length = 0;
+}
+
+void server_send_whole(struct server *server)
+{
+	struct request *request = may_be_refused(server, &server->before)
+					  ? &server->before
+					  : &server->last;
+
+	if (!may_be_refused(server, request))
+		return;
+	request->owed.sticky = true;
+	repeat_whole(server, request);
+	queue_last(server);
 }
 
 /* The first argument is EVAL, the next ones are what its script is put together
  * from (request_format). */
-static void format_brief(struct server *server,
+static void format_brief(struct request *request,
 			 const struct argument *arguments, size_t count)
 {
 	struct argument words[ARGUMENTS_MAX] = {
-		{"EVALSHA", 7}, {server->sha1, strlen(server->sha1)}};
+		{"EVALSHA", 7}, {request->sha1, strlen(request->sha1)}};
 	size_t rest = 2 + arguments[1].length;
 
 	memcpy(words + 2, arguments + rest, (count - rest) * sizeof(words[0]));
-	request_format(&server->brief, words, 2 + count - rest);
+	request_format(&request->brief, words, 2 + count - rest);
+}
+
+/* What it may refuse is kept, unless that is needless now. */
+static void keep_last(struct server *server, unsigned how)
+{
+	struct request last = server->last;
+
+	if (how & ASK_INSTEAD) {
+		server->before.brief.length = 0;
+	} else if (may_be_refused(server, &last)) {
+		server->last = server->before;
+		server->before = last;
+	}
 }
 
 int server_ask(struct server *server, uint64_t ticket, unsigned how,
 	       const struct argument *arguments, size_t count)
 {
+	struct request *last = &server->last;
+
 	if (!conn_has_refused(&server->conn))
 		server->conn.refusal.text[0] = '\0';
-	server->last.length = 0;
+	keep_last(server, how);
 	server->moves = 0;
-	server->last_owed = (struct owed){.sticky = how & ASK_STICKY,
-					  .replicated = how & ASK_REPLICAS,
-					  .ticket = ticket};
-	server->sha1 = server->needs_whole ? NULL : server->next_sha1;
+	last->owed = (struct owed){.sticky = how & ASK_STICKY,
+				   .replicated = how & ASK_REPLICAS,
+				   .ticket = ticket};
+	last->sha1 = server->next_sha1;
 	server->next_sha1 = NULL;
-	request_format(&server->last, arguments, count);
-	server->brief.length = 0;
-	if (server_has_script(server, server->sha1))
-		format_brief(server, arguments, count);
+	last->whole.length = last->brief.length = 0;
+	request_format(&last->whole, arguments, count);
+	if (last->sha1 != NULL && !server->needs_whole)
+		format_brief(last, arguments, count);
 	return queue_last(server);
 }
 
@@ -304,44 +371,55 @@ struct pumped {
 	void *context;
 };
 
-/* It has refused the short form, and executed nothing. */
+/* It was sent without its script, and refused: nothing was executed. */
 static bool is_brief_refused(const struct server *server,
+			     const struct request *request,
 			     const struct reply *reply)
 {
-	return server->brief.length > 0 &&
+	return reply->failure != NULL && request->brief.length > 0 &&
+	       !conn_is_barred(&server->conn) &&
 	       (reply->cause == CAUSE_SCRIPT || reply->cause == CAUSE_RIGHTS ||
 		reply->cause == CAUSE_COMMAND);
 }
 
-static int ask_whole(struct server *server)
+static int ask_whole(struct server *server, struct request *request,
+		     enum cause cause)
 {
-	server->needs_whole = true;
-	server->brief.length = 0;
-	server->sha1 = NULL;
+	server->needs_whole |= cause != CAUSE_SCRIPT;
 	server->conn.executed = NULL;
+	server->conn.refusal.text[0] = '\0';
+	repeat_whole(server, request);
 	server->again = deadline_in(0);
 	return 0;
 }
 
-static int on_reply(void *context, uint64_t ticket, const struct reply *reply)
+static struct request *find_request(struct server *server, uint64_t number)
+{
+	if (number == server->last.owed.number)
+		return &server->last;
+	return number == server->before.owed.number ? &server->before : NULL;
+}
+
+static int on_reply(void *context, const struct owed *owed,
+		    const struct reply *reply)
 {
 	struct pumped *pumped = context;
 	struct server *server = pumped->server;
+	struct request *request = find_request(server, owed->number);
 	enum moved moved = MOVED_NOT;
 
+	if (owed->number > 0 && owed->number <= server->void_until)
+		return 0;
 	if (server->discovery != NULL && reply->failure != NULL &&
-	    ticket == server->last_owed.ticket)
+	    request == &server->last)
 		moved = discovery_sort(reply->cause);
 	if (moved != MOVED_NOT)
 		return follow(server, moved);
-	if (ticket == server->last_owed.ticket) {
-		if (reply->failure == NULL && server->sha1 != NULL)
-			server->conn.executed = server->sha1;
-		else if (reply->failure != NULL &&
-			 is_brief_refused(server, reply))
-			return ask_whole(server);
-	}
-	pumped->reply(pumped->context, server, ticket, reply);
+	if (request != NULL && is_brief_refused(server, request, reply))
+		return ask_whole(server, request, reply->cause);
+	if (request != NULL && request->sha1 != NULL && reply->failure == NULL)
+		server->conn.executed = request->sha1;
+	pumped->reply(pumped->context, server, owed->ticket, reply);
 	return 0;
 }
 
@@ -402,7 +480,7 @@ int server_pump(struct server *server, const struct pollfd *polled,
 			   is_seeking(server) || put_off ? NULL : on_reply,
 			   &pumped);
 	if (result < 0)
-		server->again = deadline_never();
+		ask_no_more(server);
 	else if (deadline_passed(server->again))
 		result = queue_last(server);
 	return is_seeking(server) ? 0 : result; /* a guess may fail */

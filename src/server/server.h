@@ -15,11 +15,21 @@
  * is sent again to the server that is found next, a few times; while KEY's hash
  * slot is on its way to another node, every few ms.
  *
- * A script that the server has executed on this connection is not sent again, but
- * named by its SHA1 (EVALSHA), if the caller knows that. The server may have forgotten
- * the script since then (SCRIPT FLUSH, or too many others), or have no EVALSHA for our
- * user. It says so, and has executed nothing: so the command is sent again, whole, on
- * the same connection, and from then on always.
+ * A script is not sent, but named by its SHA1 (EVALSHA), if the caller knows that. The
+ * server may not know the script, as it was started since, is another one, or has
+ * forgotten it; or it has no EVALSHA for our user. It says so, and has executed
+ * nothing. So the command is sent again whole (EVAL), at once and on the same
+ * connection; if there is no EVALSHA, so is every later one. Why that is as safe as to
+ * send it whole at first: what was refused has changed nothing, so the whole command
+ * is the first that the server executes. It is sent once for each refusal, and a
+ * refusal of the whole one is handed over like any other. If the connection breaks,
+ * whatever was lost with it, that is a command which is asked again (quorum.h).
+ *
+ * What was asked after such a command has been executed before it, or was refused,
+ * too. So both are sent again, in order, and only the answers to these count: a raise
+ * must find what the acquire before it was granted. But a release makes the acquire
+ * before it needless: that is not sent again, so it cannot come after the release.
+ * server_send_whole does the same without waiting for the answer (drain.h).
  *
  * Not thread-safe: one thread at a time.
  */
@@ -38,17 +48,27 @@
 
 struct discovery;
 
+/* A command, formatted. */
+struct request {
+	struct buffer whole;
+	struct buffer brief; /* the same without its script; or empty */
+	const char *sha1;    /* of its script; NULL: not known */
+	struct owed owed;
+};
+
 struct server {
 	struct url url;              /* owned */
 	struct discovery *discovery; /* owned; NULL: the URL says where it is */
 	struct conn conn;
-	struct buffer last;    /* the command asked last, formatted */
-	struct buffer brief;   /* the same without its script; or empty */
-	const char *sha1;      /* of its script; NULL: not known */
-	const char *next_sha1; /* of the next one's */
+	/* before: one that was sent without its script before the last one, and may
+	 * be refused */
+	struct request last, before;
+	uint64_t number;       /* how many were sent */
+	uint64_t void_until;   /* those up to this one have been sent again */
+	const char *next_sha1; /* of the script of the next one */
 	bool needs_whole;      /* it takes no EVALSHA */
-	struct owed last_owed;
-	struct deadline again; /* when that is asked again, if at all */
+	struct deadline again; /* when the last one is asked again, if at all */
+	bool both_again;       /* and the one before it, first */
 	unsigned moves;        /* how often it was elsewhere meanwhile */
 };
 
@@ -67,6 +87,7 @@ enum asking {
 			 * replaced */
 	ASK_REPLICAS = 2, /* if it promises something, replicas must have it
 			  * (conn.h) */
+	ASK_INSTEAD = 4,  /* the one before it need not be executed any more */
 };
 
 /* Queues a command, asked in this way (bits of enum asking). -1 if the server
@@ -115,8 +136,12 @@ void server_aim(struct server *server, struct argument key);
  * is the same one for the same script. NULL: always send the script. */
 void server_name_script(struct server *server, const char *sha1);
 
-/* Whether the connection has executed this script: it will not be sent. */
-bool server_has_script(const struct server *server, const char *sha1);
+/* Whether a command is sent that has no answer yet, without its script, which the
+ * server may not know. */
+bool server_may_lack_script(const struct server *server);
+
+/* Sends such a command whole, with what was asked after it; the answer is sticky. */
+void server_send_whole(struct server *server);
 
 /* What comes next is for this node of the cluster. */
 void server_visit(struct server *server, const struct endpoint *endpoint);

@@ -218,6 +218,7 @@ closing() {
 # bats test_tags=kernel
 @test "closed standard descriptors are closed for COMMAND, and hurt nobody" {
 	servers_start 1
+	scripts_known
 	local which fd code
 	for which in 0 1 2 01 02 12 012; do
 		rm -f "$TMP/found" "$TMP/expected"
@@ -593,7 +594,7 @@ signal_state() {
 @test "--tries N gives up after N attempts" {
 	servers_start 1
 	hold
-	rcli 0 CONFIG RESETSTAT
+	scripts_known
 	redlock run --poll=1ms --tries 7 "$KEY" touch "$TMP/ran"
 	expect 75 '' "redlock: $KEY: held by .*"
 	[[ ! -e $TMP/ran ]]
@@ -606,7 +607,7 @@ signal_state() {
 @test "--poll=DURATION pauses as long as it says between two attempts" {
 	servers_start 1
 	hold
-	rcli 0 CONFIG RESETSTAT
+	scripts_known
 	redlock run --poll=100ms -w 450ms "$KEY" true
 	expect 75 '' "redlock: $KEY: held by .*"
 	local calls

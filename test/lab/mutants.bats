@@ -150,6 +150,7 @@ unseen() {
 # The answer to the request comes when the lease is over, and the key another's.
 late_answer() {
 	servers_start 1
+	scripts_known
 	proxies_start
 	proxy 0 still
 	spawn first "$REDLOCK" acquire -S "$(proxy_url 0)" --server-timeout 50s -n -t 2s "$KEY"
@@ -264,6 +265,7 @@ extended_by_less() {
 broken_in_between() {
 	local i first
 	servers_start 3
+	scripts_known
 	proxies_start
 	# records that are old: an answer that is a second late makes none seem younger than the others
 	for i in 0 2; do rcli "$i" HSET "$(record)" began 1 fence 4000000000000 || return; done
@@ -306,6 +308,7 @@ cut_off() {
 # Two servers of three that are asked, but never answer in time.
 silent() {
 	servers_start 3
+	scripts_known
 	server_stop 1 2
 	acquires -n --server-timeout 300ms
 	[[ ! $token ]] || return
@@ -400,6 +403,7 @@ told_late() {
 
 # The holder has a bare quorum, one of which loses it, and who is left answers last.
 emptied() {
+	scripts_known
 	proxies_start
 	acquires -S "$(seen 0 1)"
 	[[ $token ]] && key_held_by "$token" 0 1 || return
@@ -433,6 +437,7 @@ evicted() {
 # ttl of 2 s, but not than a minute; who knows the holder's answers last.
 asked_since() {
 	servers_start 3 --appendonly yes --appendfsync always
+	scripts_known
 	proxies_start
 	acquires -S "$(seen 0 1)"
 	[[ $token ]] && key_held_by "$token" 0 1 || return
@@ -488,6 +493,7 @@ granted_meanwhile() {
 late_reply() {
 	local before
 	servers_start 1
+	scripts_known
 	proxies_start
 	spawn monitor redis-cli -s "$SERVERS/0/redis.sock" MONITOR
 	wait_until '[[ $(<"$TMP/monitor.out") == OK* ]]' || return
@@ -557,7 +563,7 @@ hung_answer() {
 	# the place is remembered: the request is there before the Sentinels have answered
 	redlock run -n "$KEY" true
 	[[ $status == 0 ]] || return
-	master_hangs acquire 4000 acquire -n -t 60s --server-timeout 60s "$KEY" || return
+	master_hangs acquire 400 acquire -n -t 60s --server-timeout 60s "$KEY" || return
 	finish acquire || return
 	[[ $status == 0 ]] || return
 	verdict key_held_by "$output" 1
@@ -574,7 +580,7 @@ hung_message() {
 	wait_until 'queued 1 0 && listening 1 0' || return
 	# it must not hear from the Sentinels before the message is there
 	stop_process "$(pid a)" || return
-	master_hangs release 1500 release --server-timeout 60s -S "$(server_url 0)" "$KEY" "$token" || return
+	master_hangs release 300 release --server-timeout 60s -S "$(server_url 0)" "$KEY" "$token" || return
 	finish release || return
 	kill -CONT "$(pid a)"
 	wait_until 'listening 1 1 || ran a' || return

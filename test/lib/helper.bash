@@ -376,6 +376,16 @@ scripts_run() {
 	rcli "$1" INFO commandstats | awk -F '[:=,]' '/^cmdstat_eval(sha)?:/ { sum += $3 } END { print sum + 0 }'
 }
 
+# scripts_known [I...]: these servers, or all, know the script that takes a lock: the first request that
+# comes is executed. Nothing else has changed there, and the statistics begin anew.
+scripts_known() {
+	local i
+	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
+	for i; do
+		"$REDLOCK" wait -S "$(server_url "$i")" "$KEY-known" && rcli "$i" CONFIG RESETSTAT >/dev/null || return
+	done
+}
+
 server_pid() {
 	echo "$(<"$SERVERS/$1/pid")"
 }

@@ -8,6 +8,7 @@ load ../lib/helper
 # behind_proxies COUNT: redlock sees the servers through proxies; $DIRECT has their own URLs.
 behind_proxies() {
 	servers_start "$1"
+	scripts_known
 	DIRECT=$REDLOCK_SERVERS
 	proxies_start
 	REDLOCK_SERVERS=$(proxy_urls)

@@ -164,6 +164,7 @@ redlock: $KEY: no quorum: [^:]+: .*"
 
 @test "a grant by less than a quorum is taken back on every server, the silent ones too" {
 	servers_start 5
+	scripts_known
 	server_stop 2
 	server_kill 3 4
 	redlock acquire --quarantine 0 -t 60s --server-timeout $((300 * SLOW))ms "$KEY"

@@ -16,7 +16,7 @@ refusing() {
 all_say() {
 	local i
 	for i in 0 1 2; do
-		seed_says "$i" EVAL "$1" SENTINEL "$1" CLUSTER "$1" EXISTS "$1" INFO \
+		seed_says "$i" EVAL "$1" EVALSHA "$1" SENTINEL "$1" CLUSTER "$1" EXISTS "$1" INFO \
 			'$83\r\n# Server\r\nrun_id:'"$(printf %040d "$i")"'\r\nuptime_in_seconds:9999\r\n\r\n'
 	done
 }

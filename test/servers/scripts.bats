@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# How scripts come to a server: once on a connection, then by their SHA1, which nobody relies on.
+# How scripts come to a server: named by their SHA1, and whole only to one that does not know them.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set variables
 load ../lib/helper
@@ -10,8 +10,13 @@ sent() {
 	rcli "${2:-0}" INFO commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p" | grep . || echo 0
 }
 
-@test "acquire and release are one script, and it is sent once on a connection" {
-	local kind
+# received [SERVER]: the bytes that it has been sent.
+received() {
+	rcli "${1:-0}" INFO stats | sed -n 's/^total_net_input_bytes:\([0-9]*\).*/\1/p'
+}
+
+@test "acquire and release are one script, which a server is sent once, by the first run" {
+	local kind sent=1
 	servers_start 1
 	for kind in -x -r -s '-P 2'; do
 		rcli 0 CONFIG RESETSTAT
@@ -19,32 +24,60 @@ sent() {
 		redlock run $kind "$KEY$kind" true
 		expect 0
 		echo "$kind: $(sent eval) $(sent evalsha)" >&2
-		[[ $(sent eval) == 1 && $(sent evalsha) == 1 ]]
+		[[ $(sent eval) == "$sent" && $(sent evalsha) == 2 ]] # the first one was refused
+		sent=0
 	done
 }
 
-@test "in a cluster, too, the script is sent once on a connection" {
-	cluster_start 3 0
+@test "a run sends less than 1 KB to a server that knows the script" {
+	servers_start 1
+	scripts_known
 	redlock run "$KEY" true
 	expect 0
-	local i eval=0 evalsha=0
+	echo "$(received)" >&2
+	(($(received) < 1000))
+}
+
+@test "in a cluster, too, the script is sent once to each node" {
+	cluster_start 3 0
+	local i run eval=0 evalsha=0
+	for run in 1 2; do
+		redlock run "$KEY" true
+		expect 0
+	done
 	for i in 0 1 2; do
 		((eval += $(sent eval $i), evalsha += $(sent evalsha $i))) || :
 	done
-	[[ $eval == 1 && $evalsha == 1 ]]
+	[[ $eval == 1 && $evalsha == 4 ]]
 }
 
-@test "a waiter sends the script once, however often it asks, and to release" {
+@test "a waiter names the script, however often it asks, and to release" {
 	servers_start 1
 	token=$("$REDLOCK" acquire -t 10m "$KEY")
 	rcli 0 CONFIG RESETSTAT
 	spawn waiter "$REDLOCK" run -t 2s "$KEY" true
 	wait_until '(($(sent evalsha) >= 3))'
-	[[ $(sent eval) == 1 ]]
 	"$REDLOCK" release "$KEY" "$token"
 	finish waiter
 	expect 0
-	[[ $(sent eval) == 2 ]] # that release was on a connection of its own
+	[[ $(sent eval) == 0 ]]
+}
+
+@test "the first run after a restart, or SCRIPT FLUSH, is like any other, on one server and on three" {
+	local count
+	servers_start 3
+	for count in 1 3; do
+		use "$count"
+		redlock run --quarantine 0 "$KEY" echo first
+		expect 0 first
+		rcli 0 SCRIPT FLUSH
+		redlock run --quarantine 0 "$KEY" echo flushed
+		expect 0 flushed
+		server_restart 0 1 2
+		redlock run --quarantine 0 "$KEY" echo restarted
+		expect 0 restarted
+		wait_until 'key_free 0 1 2'
+	done
 }
 
 @test "a server that has forgotten the script is sent it again: KEY is released, waiters are served" {
@@ -60,6 +93,108 @@ sent() {
 	finish waiter
 	expect 0
 	[[ $(rcli 0 EXISTS "$KEY") == 0 ]]
+}
+
+@test "a lock that was acquired before its server forgot the script is kept, and released" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"'
+	rcli 0 SCRIPT FLUSH
+	renewals 2
+	touch "$TMP/end"
+	finish run
+	expect 0
+	key_free 0
+	token=$("$REDLOCK" acquire "$KEY")
+	rcli 0 SCRIPT FLUSH
+	redlock release "$KEY" "$token"
+	expect 0
+	key_free 0
+}
+
+# behind_delay: three servers that vote at once; the third is far away, and knows no script. $DIRECT
+# has their own URLs.
+behind_delay() {
+	servers_start 3 --appendonly yes --appendfsync always
+	DIRECT=$REDLOCK_SERVERS
+	scripts_known 0 1
+	proxies_start
+	proxy 2 'delay 160'
+	REDLOCK_SERVERS=$(server_urls 0 1),$(proxy_url 2)
+}
+
+@test "a run that ends before a slow server has asked for the script leaves nothing there, but the script" {
+	behind_delay
+	redlock run "$KEY" true
+	expect 0
+	wait_until '[[ $(sent eval 2) == 1 ]]'
+	wait_until 'server_drained 2'
+	nothing_left 2
+	redlock run "$KEY" true
+	expect 0
+	wait_until '[[ $(rcli 2 EXISTS "$(record)") == 1 ]]'
+	wait_until 'server_drained 2'
+	nothing_left 2
+}
+
+@test "an acquire, and a release, by their SHA1 reach a slow server that does not know it" {
+	behind_delay
+	redlock acquire -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	wait_until "key_held_by $output 0 1 2"
+	wait_until 'server_drained 2'
+	rcli 2 SCRIPT FLUSH
+	redlock release "$KEY" "$output"
+	expect 0
+	wait_until 'key_free 0 1 2'
+}
+
+@test "a slow server that does not know the script is told the fence after the acquire" {
+	behind_delay
+	rcli 0 HSET "$(record)" fence 4000000000000000
+	rcli 1 HSET "$(record)" fence 4000000000000000
+	redlock acquire -t 60s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	wait_until '[[ $(fence_at 2) == 4000000000000001 ]]'
+	key_held_by "$output" 2
+	# the same while it asks for the script before the holder has ended
+	rcli 2 SCRIPT FLUSH
+	rcli 2 DEL "$(record)" "$KEY"
+	redlock release -S "$DIRECT" "$KEY" "$output"
+	expect 0
+	rcli 2 SCRIPT FLUSH
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 60s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until '[[ $(fence_at 2) == 4000000000000002 ]]'
+	touch "$TMP/end"
+	finish run
+	expect 0
+	wait_until 'key_free 0 1 2'
+}
+
+@test "a connection that is lost before the whole script has come: it is sent on another one" {
+	servers_start 1
+	proxies_start
+	proxy 0 still
+	spawn acquire "$REDLOCK" acquire -S "$(proxy_url 0)" --server-timeout 20s "$KEY"
+	wait_until 'proxy_did 0 still' # it has been refused
+	proxy 0 'reset 1'
+	finish acquire
+	expect 0 '[0-9a-f]{32}'
+	proxy_did 0 reset
+	key_held_by "$output" 0
+	[[ $(sent evalsha) == 1 && $(sent eval) == 1 ]]
+}
+
+@test "a server that never knows a script is sent each request twice, and no more often" {
+	seeds_start 1
+	seed_says 0 EVAL '-NOSCRIPT No matching script. Please use EVAL.\r\n' \
+		EVALSHA '-NOSCRIPT No matching script. Please use EVAL.\r\n'
+	redlock acquire -n -S "redis://$(seed_address 0)" "$KEY"
+	expect 69 '' "redlock: $KEY: .*: it does not know a script that it was sent \\(NOSCRIPT\\): .*"
+	wait_until '(($(grep -c "EVALSHA" "$SEEDS/0.log") == 2))' # acquire and release
+	[[ $(grep -c "^b.EVAL " "$SEEDS/0.log") == 2 ]]
 }
 
 @test "a user, or a server, without EVALSHA is sent the whole script each time" {

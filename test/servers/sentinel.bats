@@ -518,7 +518,7 @@ taken_over() {
 	server_stop 0
 	spawn acquire "$REDLOCK" acquire -n -t 60s --server-timeout 60s "$KEY"
 	# its request is there, unread, and then for longer than answers usually take
-	wait_until 'ss -tnH src "$(address 0)" | awk "\$2 > 4000" | grep -q .'
+	wait_until 'ss -tnH src "$(address 0)" | awk "\$2 > 400" | grep -q .'
 	pause 1.2
 	rcli 1 REPLICAOF NO ONE
 	all_name 1
@@ -537,7 +537,7 @@ taken_over() {
 	caught_up 1 0
 	server_stop 0
 	spawn release "$REDLOCK" release --server-timeout 60s -S "$(server_url 0)" "$KEY" "$token"
-	wait_until 'ss -tnH src "$(address 0)" | awk "\$2 > 1500" | grep -q .'
+	wait_until 'ss -tnH src "$(address 0)" | awk "\$2 > 300" | grep -q .'
 	pause 1.2
 	rcli 1 REPLICAOF NO ONE
 	all_name 1

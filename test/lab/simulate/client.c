@@ -252,9 +252,9 @@ static void *live(void *argument)
 	if (take(client, &lock) == LOCK_OK && client->plan->kind != KIND_NONE)
 		hold(client, &lock);
 	/* as drain.c does, which forks for it */
-	quorum_drain(&quorum, deadline_in(0));
+	quorum_drain(&quorum, 0);
 	if (quorum_may_lose(&quorum))
-		quorum_drain(&quorum, deadline_in(DRAIN_TIME));
+		quorum_drain(&quorum, DRAIN_TIME);
 	lock_release_memory(&lock);
 	quorum_release(&quorum);
 	client->process.alive = false;
