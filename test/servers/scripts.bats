@@ -193,8 +193,8 @@ behind_delay() {
 		EVALSHA '-NOSCRIPT No matching script. Please use EVAL.\r\n'
 	redlock acquire -n -S "redis://$(seed_address 0)" "$KEY"
 	expect 69 '' "redlock: $KEY: .*: it does not know a script that it was sent \\(NOSCRIPT\\): .*"
-	wait_until '(($(grep -c "EVALSHA" "$SEEDS/0.log") == 2))' # acquire and release
-	[[ $(grep -c "^b.EVAL " "$SEEDS/0.log") == 2 ]]
+	# acquire and release
+	wait_until '(($(grep -c "EVALSHA" "$SEEDS/0.log") == 2 && $(grep -c "^b.EVAL " "$SEEDS/0.log") == 2))'
 }
 
 @test "a user, or a server, without EVALSHA is sent the whole script each time" {
