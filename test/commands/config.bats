@@ -323,7 +323,7 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 	rcli 0 CONFIG RESETSTAT
 	file 'poll = yes\nwait = 500ms\n'
 	ends 75
-	[[ $(rcli 0 INFO commandstats) == *cmdstat_eval:* ]]
+	(($(scripts_run 0) > 0))
 	[[ $(rcli 0 INFO commandstats) != *cmdstat_subscribe:* ]]
 }
 
