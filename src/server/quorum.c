@@ -236,12 +236,33 @@ static bool is_certain(const struct reply_handler *handler)
 	       handler->certain(handler->context);
 }
 
+/* When to wait no longer. Who lacks a script has answered in time, and has as long
+ * again for the whole request, unless there is another reason to hurry. */
+static struct deadline end_of_round(const struct quorum *quorum,
+				    struct deadline until)
+{
+	int64_t timeout = quorum->timeout, end = until.at;
+
+	if (until.at < quorum->asked_at + timeout - timeout / 8)
+		return until;
+	for (size_t i = 0; i < quorum->count; i++) {
+		int64_t refused = quorum->servers[i].refused;
+
+		if (quorum->per_server[i].waiting && refused > 0 &&
+		    refused + timeout > end)
+			end = refused + timeout;
+	}
+	return deadline_at(end);
+}
+
 enum gathered quorum_gather(struct quorum *quorum, struct wait wait,
 			    const struct reply_handler *handler)
 {
+	const struct deadline until = wait.until;
 	struct round round = {quorum, handler};
 
 	for (;;) {
+		wait.until = end_of_round(quorum, until);
 		give_up_failed(&round);
 		if (is_certain(handler))
 			return GATHER_CERTAIN;

@@ -110,7 +110,8 @@ bool quorum_is_waiting(const struct quorum *quorum, size_t server);
 
 /*
  * CERTAIN: the handler said so. OVER: the deadline has passed, or no answer is
- * left to wait for; those that did not answer have a refusal. INTERRUPTED: the
+ * left to wait for; if it is a whole round away, a server that lacks a script has as
+ * long once more. Those that did not answer have a refusal. INTERRUPTED: the
  * wait was interrupted.
  */
 enum gathered quorum_gather(struct quorum *quorum, struct wait wait,

@@ -227,6 +227,7 @@ int server_ask(struct server *server, uint64_t ticket, unsigned how,
 		server->conn.refusal.text[0] = '\0';
 	keep_last(server, how);
 	server->moves = 0;
+	server->refused = 0;
 	last->owed = (struct owed){.sticky = how & ASK_STICKY,
 				   .replicated = how & ASK_REPLICAS,
 				   .ticket = ticket};
@@ -389,6 +390,7 @@ static int ask_whole(struct server *server, struct request *request,
 	server->conn.executed = NULL;
 	server->conn.refusal.text[0] = '\0';
 	repeat_whole(server, request);
+	server->refused = clock_ms();
 	server->again = deadline_in(0);
 	return 0;
 }

@@ -69,6 +69,8 @@ struct server {
 	bool needs_whole;      /* it takes no EVALSHA */
 	struct deadline again; /* when the last one is asked again, if at all */
 	bool both_again;       /* and the one before it, first */
+	int64_t refused;       /* ms; when the last one was, for want of its
+				* script; 0: it was not */
 	unsigned moves;        /* how often it was elsewhere meanwhile */
 };
 

@@ -51,6 +51,25 @@ received() {
 	[[ $eval == 1 && $evalsha == 4 ]]
 }
 
+# a round trip takes more than half of --server-timeout
+far_and_flushed() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		rcli "$i" SCRIPT FLUSH
+		proxy "$i" "delay $((300 * SLOW))"
+	done
+	redlock run --quarantine 0 --server-timeout "$((1000 * SLOW))ms" -S "$2" "$KEY" echo ran
+	expect 0 ran
+	wait_until "nothing_left {0..$(($1 - 1))}"
+}
+
+@test "to be sent the script a server has --server-timeout once more" {
+	servers_start 3
+	proxies_start
+	KEY=$KEY-one far_and_flushed 1 "$(proxy_url 0)"
+	KEY=$KEY-three far_and_flushed 3 "$(proxy_urls)"
+}
+
 @test "a waiter names the script, however often it asks, and to release" {
 	servers_start 1
 	token=$("$REDLOCK" acquire -t 10m "$KEY")
