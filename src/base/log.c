@@ -20,6 +20,7 @@
 #define COLUMNS 80        /* if the terminal does not say */
 #define WHO_LEAST 12      /* columns of it that are worth showing */
 #define ERASE "\r\033[K"
+#define SIGNALS_MOST 3   /* that interrupt a line, and do not end it */
 #define AT_ONCE PIPE_BUF /* bytes: a pipe with room takes as many */
 
 static enum log_level log_level = LOG_NORMAL;
@@ -92,14 +93,33 @@ static ssize_t write_at_once(const char *text, size_t length)
 	return write(STDERR_FILENO, text, length < AT_ONCE ? length : AT_ONCE);
 }
 
-/* A log that cannot be written must not stop the work that it is about. False: it has
- * to wait, and was dropped. */
-static bool write_text(const struct buffer *text)
+/* All of it. A signal may say that COMMAND has ended, which is no reason to drop the
+ * line that tells why; or that we are to end, though nobody reads. */
+static void write_patiently(const char *text, size_t length)
+{
+	int interrupted = 0;
+
+	while (length > 0) {
+		ssize_t written = write(STDERR_FILENO, text, length);
+
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+		} else if (written == 0 || errno != EINTR ||
+			   ++interrupted > SIGNALS_MOST) {
+			return;
+		}
+	}
+}
+
+/* A log that cannot be written must not stop the work that it is about. False: it would
+ * have to wait, and was dropped. */
+static bool write_text(const struct buffer *text, bool may_drop)
 {
 	ssize_t written;
 
-	if (log_hurries == 0) {
-		(void)!write(STDERR_FILENO, text->data, text->length);
+	if (log_hurries == 0 || !may_drop) {
+		write_patiently(text->data, text->length);
 		return true;
 	}
 	written = write_at_once(text->data, text->length);
@@ -121,8 +141,7 @@ static unsigned add_dropped(struct buffer *line)
 		buffer_print(line, "\n");
 	buffer_print(line, "redlock: ");
 	buffer_print(line,
-		     "lines dropped here, as nobody was reading standard "
-		     "error: %u\n",
+		     "lines dropped here, as standard error was full: %u\n",
 		     dropped);
 	return dropped;
 }
@@ -136,7 +155,7 @@ void log_hurry(bool hurry)
 		return;
 	}
 	if (--log_hurries == 0 && add_dropped(&line) > 0)
-		write_text(&line);
+		write_text(&line, false);
 	buffer_release(&line);
 }
 
@@ -238,7 +257,7 @@ void log_live(const char *name, const char *who, const char *times,
 	buffer_release(&parts.who);
 	buffer_release(&parts.times);
 	buffer_release(&parts.rest);
-	if (write_text(&drawn))
+	if (write_text(&drawn, true))
 		log_drawn = true;
 	buffer_release(&drawn);
 }
@@ -248,12 +267,12 @@ void log_live_end(void)
 	struct buffer line = {0};
 
 	erase(&line);
-	if (line.length > 0 && !write_text(&line))
+	if (line.length > 0 && !write_text(&line, true))
 		log_drawn = true;
 	buffer_release(&line);
 }
 
-static void print_line(const char *prefix, const char *format,
+static void print_line(const char *prefix, bool may_drop, const char *format,
 		       va_list arguments)
 {
 	char text[LINE_LONGEST];
@@ -267,7 +286,7 @@ static void print_line(const char *prefix, const char *format,
 	buffer_print(&line, "redlock: %s", prefix);
 	output_visible(&line, text, strlen(text), log_in_utf8);
 	buffer_append(&line, "\n", 1);
-	if (!write_text(&line)) {
+	if (!write_text(&line, may_drop)) {
 		log_dropped += dropped + 1;
 		log_drawn = drawn;
 	}
@@ -279,7 +298,7 @@ void log_error(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	print_line("", format, arguments);
+	print_line("", false, format, arguments);
 	va_end(arguments);
 }
 
@@ -290,7 +309,7 @@ void log_notice(const char *format, ...)
 	if (log_level < LOG_NORMAL)
 		return;
 	va_start(arguments, format);
-	print_line("", format, arguments);
+	print_line("", false, format, arguments);
 	va_end(arguments);
 }
 
@@ -306,6 +325,6 @@ void log_step(const char *format, ...)
 	snprintf(prefix, sizeof(prefix),
 		 "%" PRId64 ".%03" PRId64 "s: ", since / 1000, since % 1000);
 	va_start(arguments, format);
-	print_line(prefix, format, arguments);
+	print_line(prefix, true, format, arguments);
 	va_end(arguments);
 }

@@ -3,10 +3,11 @@
  * so that lines of processes that share a log do not mix. Every unprintable byte is
  * made visible. A failure to write changes nothing else.
  *
- * While a lock is held, no line waits for its reader, as the lock has to be renewed
- * meanwhile. A line that a full pipe or a stopped terminal does not take at once is
- * dropped. How many were dropped is said before the next line, or when no lock is held
- * any more.
+ * While a lock is held, no line of -v waits for its reader, as the lock has to be
+ * renewed meanwhile. A line that a full pipe or a stopped terminal does not take at once
+ * is dropped. How many were dropped is said before the next line, or when no lock is
+ * held any more. Errors and notices are never dropped: they are few, and COMMAND may
+ * fill the same pipe as fast as it is read.
  *
  * A user who looks on while redlock waits sees one live line, drawn again and again in
  * its place. It is drawn only if redlock is in the foreground of the terminal that

@@ -216,7 +216,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 
 /* --- for the rounds of a lock (attempt.c, extend.c, release.c) ------------ */
 
-/* From a grant until it is given back: no line waits for its reader (log.h). */
+/* From a grant until it is given back: no line of -v waits for its reader (log.h). */
 void lock_hurry(struct lock *lock, bool hurry);
 
 /* Does what was to be done before_wait, the first time. */

@@ -361,6 +361,7 @@ threadless() {
 	renewals 3
 	is_beating "$TMP/stamps"
 	spawn reader sh -c 'exec cat "$0" 9>&-' "$TMP/log"
+	wait_until '[[ -s $TMP/reader.out ]]' # it has opened it
 	exec 9>&-
 	wait_until 'tr -d "\0" <"$TMP/reader.out" | grep -q ": $KEY: renewed"'
 	touch "$TMP/end"
@@ -368,7 +369,26 @@ threadless() {
 	expect 3
 	finish reader
 	output=$(tr -d '\0' <"$TMP/reader.out")
-	[[ $output == "redlock: lines dropped here, as nobody was reading standard error: "[1-9]*"
+	[[ $output == "redlock: lines dropped here, as standard error was full: "[1-9]*"
 redlock: "*": $KEY: renewed, "*": $KEY: released" ]]
 	key_free 0
+}
+
+@test "a full pipe keeps no error from its reader: that the lock was lost is said once there is room" {
+	servers_start 1
+	mkfifo "$TMP/log"
+	exec 9<>"$TMP/log"
+	spawn run sh -c 'exec "$@" 2>"$0" 9>&-' "$TMP/log" "$REDLOCK" run -v -t $((3 * SLOW))s "$KEY" \
+		sh -c 'echo $$ && exec sleep 600'
+	wait_until '[[ -s $TMP/run.out ]]'
+	run ! dd if=/dev/zero of="$TMP/log" oflag=nonblock bs=1k # until it is full
+	rcli 0 SET "$KEY" other
+	wait_until '! is_alive "$(<"$TMP/run.out")"'
+	spawn reader sh -c 'exec cat "$0" 9>&-' "$TMP/log"
+	wait_until '[[ -s $TMP/reader.out ]]' # it has opened it
+	exec 9>&-
+	finish run
+	[[ $status == 76 ]]
+	finish reader
+	tr -d '\0' <"$TMP/reader.out" | grep "redlock: $KEY: lock lost: "
 }

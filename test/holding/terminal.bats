@@ -360,7 +360,7 @@ setup_file() {
 		key ^S
 		run (( \$(bash $TMP/scripts) > $before + 8 ))
 		key ^Q
-		see lines dropped here, as nobody was reading standard error: [0-9]+\r\nredlock: [0-9.]+s: $KEY: renewed
+		see lines dropped here, as standard error was full: [0-9]+\r\nredlock: [0-9.]+s: $KEY: renewed
 		run touch $TMP/end
 		see released
 		see ready> $
