@@ -319,13 +319,16 @@ threadless() {
 @test "a command that fills the limit of processes keeps its lock" {
 	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
 	[[ $(id -u) == 0 ]] || skip "another user to be needs root"
-	local as=(setpriv --reuid 61234 --regid 61234 --clear-groups)
+	# a user that has no other process anywhere
+	local as=(setpriv --reuid $((100000 + BASHPID)) --regid 61234 --clear-groups)
 	"${as[@]}" test -x "$REDLOCK" || skip "other users may not run $REDLOCK"
 	servers_start_tcp 1
 	spawn run "${as[@]}" bash -c 'ulimit -u 8 && exec "$@"' - \
 		"$REDLOCK" run -t 3s -v --status-fd 1 "$KEY" perl -e '
-			while (defined(my $pid = fork)) { $pid or sleep(8), exit }
-			$| = 1; print "full\n"; sleep 6; exit 3'
+			sub fill { while (defined(my $pid = fork)) { $pid or sleep(9), exit } }
+			fill; $| = 1; print "full\n";
+			for (1 .. 600) { fill; select undef, undef, undef, 0.01 } # what ends makes no room for a thread
+			exit 3'
 	wait_until '[[ $(<"$TMP/run.out") == *full* ]]'
 	finish run
 	[[ $status == 3 && $stderr == *"no thread to renew the lock"* && $stderr != *lost* ]]
