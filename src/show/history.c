@@ -10,6 +10,7 @@
 
 #define TOLD_MOST 40       /* entries of one server that are read */
 #define AHEAD_MOST 3600000 /* ms; as in runs.lua */
+#define ALMOST 1000        /* ms that servers may differ in when a run began */
 
 struct told {
 	struct past_run run;
@@ -143,7 +144,7 @@ static const struct past_run *find_middle(const struct history *history,
 /* The n-th, as most servers tell of it. Nobody tells of it again. */
 static struct past_run merge(struct history *history, size_t n)
 {
-	const struct past_run *best = &history->told[n].run;
+	const struct past_run *best = &history->told[n].run, *middle;
 
 	for (size_t k = n; k < history->told_count; k++) {
 		struct told *told = &history->told[k];
@@ -154,7 +155,9 @@ static struct past_run merge(struct history *history, size_t n)
 		if (is_better(history, &told->run, best))
 			best = &told->run;
 	}
-	return *find_middle(history, best);
+	middle = find_middle(history, best);
+	/* else it would change by some ms with the servers that answer */
+	return llabs(middle->age - best->age) < ALMOST ? *best : *middle;
 }
 
 static bool is_attempt(const struct history *history,

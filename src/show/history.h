@@ -9,7 +9,8 @@
  * Runs on two servers are one if they have the same token and the same fence. If
  * servers differ in how it ended, the end that most of them know is taken. That it
  * is unknown counts only if no server knows better: the release may have reached a
- * single one. If they differ in when it began, the one in the middle is taken. A run whose end is unknown is left out if only a minority of the
+ * single one. If they differ in when it began by a second or more, the one in the
+ * middle is taken. A run whose end is unknown is left out if only a minority of the
  * servers that answered tells of it: it was an attempt that had no quorum. A run that
  * began more than an hour ahead comes last, as a wrong clock noted it.
  *

@@ -63,6 +63,14 @@ tells_of_keys() {
 	between "$file" "redlock_oldest_wait_seconds{key=\"$KEY\"}" 7200 7500
 }
 
+# noted_by_all: each server has a run of KEY.
+noted_by_all() {
+	local i
+	for ((i = 0; i < SERVER_COUNT; i++)); do
+		[[ $(rcli "$i" LLEN "$(record):runs") == 1 ]] || return
+	done
+}
+
 # tells_of_runs: what list says of past runs, of whatever number of servers
 tells_of_runs() {
 	local began ended file=$TMP/file i digest
@@ -71,6 +79,7 @@ tells_of_runs() {
 	began=$(server_ms 0)
 	redlock run "$KEY" true
 	ended=$(server_ms 0)
+	wait_until noted_by_all
 	lists
 	between "$file" "redlock_last_run_timestamp_seconds{key=\"$KEY\"}" "$((began / 1000))" "$((ended / 1000 + 1))"
 	[[ $(of redlock_last_run_timestamp_seconds) == "$(of redlock_last_success_timestamp_seconds)" ]]
