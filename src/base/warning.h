@@ -20,14 +20,14 @@ enum warning {
 	WARNING_CLOCK,
 	WARNING_SENTINEL,
 	WARNING_EVEN,
-	WARNING_PERMITS, /* an earlier version's: its name is accepted still */
+	WARNING_PERMITS,
 	WARNINGS,
 };
 
-/* All names of warnings that there are, with commas. */
+/* All names, with commas. */
 #define WARNING_NAMES                                                         \
 	"rights, subscription, eviction, restart, default, clock, sentinel, " \
-	"even"
+	"even, permits"
 
 /* Reads names with commas: a bit (1 << warning) for each. -1 if one of them is
  * unknown. */

@@ -6,7 +6,6 @@
 #include "lock/explain.h"
 #include "lock/lock.h"
 #include "lock/script.h"
-#include "lock/slots.h"
 
 static void note_left(struct lock *lock, const struct reply *reply, size_t at)
 {
@@ -14,11 +13,6 @@ static void note_left(struct lock *lock, const struct reply *reply, size_t at)
 
 	if (left < lock->grant.left)
 		lock->grant.left = left > 0 ? left : 0;
-}
-
-static int64_t slot_at(const struct reply *reply, size_t at)
-{
-	return at < reply->count ? reply->value[at].number : 0;
 }
 
 /* What it says is one server's word. */
@@ -56,13 +50,12 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 	}
 	said = reply->value;
 	if (reply->count < 3 || said[2].text == NULL ||
-	    said[1].number > FENCE_LARGEST ||
-	    !slots_hear(ballot, i, slot_at(reply, 3), "")) {
+	    said[1].number > FENCE_LARGEST) {
 		ballot_reject(ballot, i);
 		return;
 	}
 	ballot->vote[i] = VOTE_YES;
-	slots_weigh(ballot);
+	lock_note_permits(lock, reply, 3);
 	note_left(lock, reply, 4);
 	if (said[1].number < lock->grant.seen || said[2].length == 0)
 		return;
@@ -73,17 +66,10 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 }
 
 /* Gives the lock back to a server that has lost it: it has been restarted
- * empty, or was out of reach when the lock was acquired, or granted another slot.
- * Whoever has only the token of a permit does not know of how many it is. */
+ * empty, or was out of reach when the lock was acquired. */
 static void heal(struct lock *lock, size_t i)
 {
-	const struct grant *grant = &lock->grant;
-
-	if (lock->ballot.vote[i] != VOTE_GONE &&
-	    lock->ballot.vote[i] != VOTE_ELSEWHERE)
-		return;
-	if (grant->fence + grant->seen == 0 || lock->barred[i] ||
-	    (grant->slot > 0 && lock->wish.kind != KIND_PERMITS))
+	if (lock->grant.fence + lock->grant.seen == 0 || lock->barred[i])
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->ballot.quorum->servers[i].url.name);
@@ -106,9 +92,9 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 		script_extend(lock, i);
 	gathered = quorum_gather(ballot->quorum, wait, &handler);
 	if (ballot_has_quorum(ballot)) {
-		lock->grant.slot = slots_settle(ballot);
 		for (size_t i = 0; i < ballot->quorum->count; i++)
-			heal(lock, i);
+			if (ballot->vote[i] == VOTE_GONE)
+				heal(lock, i);
 		lock->grant.started = started;
 		lock->grant.lease = lock->wish.ttl;
 		lock->grant.valid = lock_validity(lock, started);
@@ -137,7 +123,8 @@ static void on_late(void *context, size_t i, const struct reply *reply)
 	if (!lock->ballot.renewed)
 		return;
 	on_extend(context, i, reply);
-	heal(lock, i);
+	if (lock->ballot.vote[i] == VOTE_GONE)
+		heal(lock, i);
 }
 
 enum gathered lock_idle(struct lock *lock, struct wait wait)
