@@ -45,6 +45,10 @@ setup_file() {
 # native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
 # bats test_tags=native
 @test "started in the background and brought to the foreground, it gets the terminal" {
+	# curses drops what was typed before it is back, so it has to have been continued, and stopped again
+	cat >"$TMP/switches" <<-END
+		awk '/ctxt/ { n += \$2 } END { print n }' "/proc/\$(pgrep -fx "$SCREEN.*")/status"
+	END
 	at_terminal <<-STEPS
 		see ready> $
 		type $REDLOCK run $KEY sh -c 'touch $TMP/on; exec $SCREEN' &
@@ -57,8 +61,11 @@ setup_file() {
 		see key-x
 		key ^Z
 		see Stopped(.|\n)*ready> $
+		run bash $TMP/switches >$TMP/before
 		type bg
 		see ready> $
+		run (( \$(bash $TMP/switches) > \$(<$TMP/before) ))
+		run [[ \$(ps -o stat= -p \$(pgrep -fx "$SCREEN.*")) == T* ]]
 		type fg
 		see key-x
 		key q
