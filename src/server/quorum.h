@@ -110,9 +110,9 @@ bool quorum_is_waiting(const struct quorum *quorum, size_t server);
 
 /*
  * CERTAIN: the handler said so. OVER: the deadline has passed, or no answer is
- * left to wait for; if it is a whole round away, a server that lacks a script has as
- * long once more. Those that did not answer have a refusal. INTERRUPTED: the
- * wait was interrupted.
+ * left to wait for. If the deadline is a whole round away, a server that lacks a
+ * script has as long once more. Those that did not answer have a refusal.
+ * INTERRUPTED: the wait was interrupted.
  */
 enum gathered quorum_gather(struct quorum *quorum, struct wait wait,
 			    const struct reply_handler *handler);
@@ -131,8 +131,8 @@ bool quorum_is_idle(const struct quorum *quorum);
  * sent whole (server.h), and over TLS any answer. */
 bool quorum_may_lose(const struct quorum *quorum);
 
-/* Waits for those answers for this time, in ms; what has come is always read. What
- * may have to be sent whole is, when half of the time is over. */
+/* Waits for those answers, up to time ms, and always reads what has come. After half
+ * of the time it sends whole what the server may have no script for. */
 void quorum_drain(struct quorum *quorum, int64_t time);
 
 /* Another process goes on with the connections: they are no longer ours. */

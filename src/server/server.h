@@ -19,9 +19,9 @@
  * server may not know the script, as it was started since, is another one, or has
  * forgotten it; or it has no EVALSHA for our user. It says so, and has executed
  * nothing. So the command is sent again whole (EVAL), at once and on the same
- * connection; if there is no EVALSHA, so is every later one. Why that is as safe as to
- * send it whole at first: what was refused has changed nothing, so the whole command
- * is the first that the server executes. It is sent once for each refusal, and a
+ * connection; if there is no EVALSHA, so is every later one. This is as safe as sending
+ * it whole at first: a refused command has changed nothing, so nothing was executed
+ * before the whole one. It is sent once for each refusal, and a
  * refusal of the whole one is handed over like any other. If the connection breaks,
  * whatever was lost with it, that is a command which is asked again (quorum.h).
  *

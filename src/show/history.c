@@ -113,30 +113,33 @@ static bool is_better(const struct history *history, const struct past_run *run,
 	       count_servers(history, than, true);
 }
 
+static bool tells_same(const struct told *told, const struct past_run *run)
+{
+	return is_same_run(&told->run, run) && is_same_end(&told->run, run);
+}
+
 /* Of those that tell this of the run, the one in the middle by its age, and of two the
  * older: a server that was late with the acquire knows of a later beginning. */
 static const struct past_run *find_middle(const struct history *history,
 					  const struct past_run *run)
 {
-	const size_t middle = (count_servers(history, run, true) - 1) / 2;
+	const struct told *told = history->told;
 
 	for (size_t n = 0; n < history->told_count; n++) {
-		const struct past_run *told = &history->told[n].run;
-		size_t older = 0, as_old = 0;
+		size_t count = 0, older = 0, as_old = 0;
 
-		if (!is_same_run(told, run) || !is_same_end(told, run))
+		if (!tells_same(&told[n], run))
 			continue;
 		for (size_t k = 0; k < history->told_count; k++) {
-			const struct past_run *other = &history->told[k].run;
-
-			if (!is_same_run(other, run) ||
-			    !is_same_end(other, run))
+			if (!tells_same(&told[k], run))
 				continue;
-			older += other->age > told->age;
-			as_old += other->age == told->age;
+			count++;
+			older += told[k].run.age > told[n].run.age;
+			as_old += told[k].run.age == told[n].run.age;
 		}
-		if (older <= middle && middle < older + as_old)
-			return told;
+		if (older <= (count - 1) / 2 &&
+		    (count - 1) / 2 < older + as_old)
+			return &told[n].run;
 	}
 	return run;
 }

@@ -159,6 +159,14 @@ began_ago() {
 	rcli "$1" LSET "$(record):runs" -1 "${run/since=${BASH_REMATCH[1]}/since=$(($(server_ms "$1") - $2))}"$'\n'
 }
 
+# end_by I: $output has the end of the last success as server I knows it.
+end_by() {
+	local at
+	[[ $(rcli "$1" LINDEX "$(record):runs" -1) =~ ^[^\ ]+\ ([0-9]+)\ .*since=([0-9]+) ]] || return
+	at=$((BASH_REMATCH[1] + BASH_REMATCH[2]))
+	[[ $output == *"redlock_last_success_timestamp_seconds{key=\"$KEY\"} ${at:0:-3}.${at: -3}"* ]]
+}
+
 @test "when a run began is what the server in the middle says: one may have been late, or another early" {
 	only 0 1 2
 	redlock run "$KEY" true
@@ -173,6 +181,15 @@ began_ago() {
 	redlock history --format json "$KEY"
 	is_json
 	(($(date_ms) - $(of .runs[0].began_ms) >= 200000 && $(date_ms) - $(of .runs[0].began_ms) < 900000))
+	# list hears of it twice from each, as the last run and as the last success
+	redlock list --format prometheus
+	end_by 2
+	# less than a second makes no difference: what list says does not change with it
+	began_ago 0 200600
+	began_ago 1 200300
+	began_ago 2 200000
+	redlock list --format prometheus
+	end_by 0
 }
 
 @test "a waiter that stopped before it was granted KEY has run nothing" {
