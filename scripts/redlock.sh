@@ -94,8 +94,8 @@ redlock_guard() {
 # variables as they were, and how many locks there were.
 _redlock_with_take() {
 	_redlock_words=$1
-	_redlock_rest=$(($# - 8 - $1))
-	shift 8
+	_redlock_rest=$(($# - 9 - $1))
+	shift 9
 	while [ "$_redlock_words" -gt 0 ]; do
 		set -- "$@" "$1"
 		shift
@@ -106,7 +106,7 @@ _redlock_with_take() {
 }
 
 _redlock_with_run() {
-	shift "$(($1 + 9))"
+	shift "$(($1 + 10))"
 	"$@"
 }
 
@@ -118,6 +118,8 @@ _redlock_with_end() {
 	[ -n "$5" ] || unset REDLOCK_HELD
 	[ -n "$7" ] || unset REDLOCK_FENCES
 	[ -z "$8" ] || export REDLOCK_UNLOCKED="$8"
+	REDLOCK_SLOT=$9
+	[ -n "$9" ] || unset REDLOCK_SLOT
 }
 
 # redlock_with KEY [OPTION ...] -- COMMAND [ARGUMENT ...]: holds KEY while COMMAND runs, which
@@ -135,7 +137,7 @@ redlock_with() {
 	fi
 	set -- "$_redlock_words" "${REDLOCK_KEY-}" "${REDLOCK_TOKEN-}" "${REDLOCK_FENCE-}" \
 		"${REDLOCK_HELD-}" "$_redlock_count" "${REDLOCK_FENCES-}" \
-		"${REDLOCK_UNLOCKED-}" "$@"
+		"${REDLOCK_UNLOCKED-}" "${REDLOCK_SLOT-}" "$@"
 	_redlock_with_take "$@" || return
 	[ "$_redlock_count" -gt "$6" ] || return 0
 	_redlock_with_run "$@"

@@ -20,14 +20,14 @@ enum warning {
 	WARNING_CLOCK,
 	WARNING_SENTINEL,
 	WARNING_EVEN,
-	WARNING_PERMITS,
+	WARNING_PERMITS, /* an earlier version's: its name is accepted still */
 	WARNINGS,
 };
 
-/* All names, with commas. */
+/* All names of warnings that there are, with commas. */
 #define WARNING_NAMES                                                         \
 	"rights, subscription, eviction, restart, default, clock, sentinel, " \
-	"even, permits"
+	"even"
 
 /* Reads names with commas: a bit (1 << warning) for each. -1 if one of them is
  * unknown. */

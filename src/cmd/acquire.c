@@ -58,6 +58,10 @@ static void format_shell(struct buffer *text, const struct session *session)
 	assign(text, "REDLOCK_KEY", lock->names.key.data);
 	assign(text, "REDLOCK_TOKEN", token.data);
 	assign_number(text, "REDLOCK_FENCE", lock->grant.fence);
+	if (lock->grant.slot > 0)
+		assign_number(text, "REDLOCK_SLOT", lock->grant.slot);
+	else if (getenv("REDLOCK_SLOT") != NULL)
+		buffer_print(text, "unset REDLOCK_SLOT\n");
 	assign_fences(text, session);
 	assign(text, "REDLOCK_HELD", held.data);
 	if (getenv("REDLOCK_UNLOCKED") != NULL)

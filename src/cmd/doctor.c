@@ -180,8 +180,6 @@ int cmd_doctor(struct settings *settings)
 			metrics_tell_nothing(settings, true);
 		return status;
 	}
-	if (settings->permits != UNSET)
-		quorum.permits = settings->permits;
 	doctor = xcalloc(1, sizeof(*doctor));
 	doctor_init(doctor, &quorum,
 		    settings->key != NULL ? settings->key : "redlock",

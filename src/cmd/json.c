@@ -160,6 +160,7 @@ static void put_holders(struct json *json, const struct holders *holders)
 		put_from(json, "keeper_pid", 1, seen->who.holder.keeper);
 		put_times(json, &seen->who);
 		put_number(json, "count", seen->count);
+		put_from(json, "slot", 1, seen->slot);
 		put_number(json, "servers", (int64_t)seen_count(seen));
 		put_bool(json, "partial", holders_is_partial(holders, seen));
 		put_breaker(json, &seen->who.holder.breaker);
@@ -314,6 +315,7 @@ void json_listed(struct buffer *text, const struct listed *listed)
 	put_from(&json, "permits", 1, listed->permits);
 	put_from(&json, "holders", 1,
 		 listed->kind == KIND_NONE ? 0 : listed->holders);
+	put_from(&json, "slot", 1, listed->first.slot);
 	put_who(&json, who);
 	put_times(&json, who);
 	put_from(&json, "waiting", 0, listed->waiting);
@@ -446,6 +448,7 @@ void json_grant(struct buffer *text, const struct session *session)
 	put_token(&json, session);
 	put_number(&json, "fence", lock->grant.fence);
 	put_fences(&json, session, true);
+	put_from(&json, "slot", 1, lock->grant.slot);
 	put_number(&json, "ttl_ms", lock->wish.ttl);
 	put_number(&json, "valid_ms", deadline_left(cmd_valid_until(session)));
 	end(&json);
@@ -470,5 +473,6 @@ void json_ending(struct buffer *text, const struct session *session,
 		put_null(&json, "token");
 	put_from(&json, "fence", 0, ending->granted ? lock->grant.fence : -1);
 	put_fences(&json, session, ending->granted);
+	put_from(&json, "slot", 1, ending->granted ? lock->grant.slot : 0);
 	end(&json);
 }

@@ -59,6 +59,8 @@ static void print_who(struct buffer *line, const struct listed *listed)
 	else if (listed->first.who.has_description)
 		buffer_print(line, "%s, ", holders_kind_name(listed->kind));
 	record_print_busy(line, &listed->first.who);
+	if (listed->first.slot > 0)
+		buffer_print(line, " in slot %" PRId64, listed->first.slot);
 	if (listed->holders > 1)
 		buffer_print(line, ", and %" PRId64 " more",
 			     listed->holders - 1);

@@ -32,8 +32,7 @@ static void describe_wish(struct session *session)
 
 	lock->wish.kind = kind_of(settings);
 	if (settings->permits != UNSET)
-		lock->wish.permits = session->quorum.permits =
-			settings->permits;
+		lock->wish.permits = settings->permits;
 	if (ancestry_find(getenv("REDLOCK_HELD"), lock->names.key.data,
 			  session->ancestor, sizeof(session->ancestor)) &&
 	    bounds_allow_token(session->ancestor))

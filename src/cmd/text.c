@@ -89,6 +89,8 @@ static void make_holder(struct row *row, const struct holders *holders,
 	print_times(&row->cell[2], who);
 	if (seen->count > 1)
 		buffer_print(&row->cell[3], "%" PRId64 " times", seen->count);
+	if (seen->slot > 0)
+		buffer_print(&row->cell[3], "slot %" PRId64, seen->slot);
 	print_command(&row->cell[4], &who->holder);
 	if (holders_is_partial(holders, seen))
 		buffer_print(&row->cell[4], "%son %zu of %zu servers only",

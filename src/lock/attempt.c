@@ -1,6 +1,8 @@
 #include "lock/attempt.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/lease.h"
@@ -9,15 +11,29 @@
 #include "lock/explain.h"
 #include "lock/rights.h"
 #include "lock/script.h"
+#include "lock/slots.h"
 #include "lock/trust.h"
 
 #define MOMENT 25 /* ms that servers may be slower than the quorum */
+
+/* Those who compete for KEY begin at different slots. */
+static void draw_slot(struct lock *lock)
+{
+	struct grant *grant = &lock->grant;
+
+	grant->moves = 0;
+	grant->slot = lock->ballot.wanted = 0;
+	if (lock->wish.kind == KIND_PERMITS)
+		grant->slot =
+			1 + arc4random_uniform((uint32_t)lock->wish.permits);
+}
 
 void attempt_begin(struct lock *lock)
 {
 	memset(lock->barred, 0, sizeof(lock->barred));
 	lock->silence.read = false;
 	trust_begin_attempt(&lock->ballot);
+	draw_slot(lock);
 	token_make(lock->grant.token);
 	if (lock->wish.kind != KIND_REENTRANT)
 		return;
@@ -76,17 +92,20 @@ static bool is_refusal(const struct reply *reply)
 void attempt_count(struct lock *lock, size_t i, int64_t fence)
 {
 	struct ballot *ballot = &lock->ballot;
-	char text[TRUST_TEXT];
+	char text[TRUST_TEXT], slot[32] = "";
 	bool counts;
 
 	ballot->fence[i] = fence;
 	ballot->vote[i] = VOTE_YES;
 	trust_weigh(ballot);
-	counts = ballot->vote[i] == VOTE_YES;
+	counts = ballot->vote[i] != VOTE_QUARANTINED;
 	if (ballot_has_quorum(ballot) && lock->wish.kind != KIND_NONE)
 		lock_hurry(lock, true);
-	log_step("%s: granted, fence %" PRId64 "%s%s",
-		 ballot->quorum->servers[i].url.name, fence,
+	if (ballot->slots[i].own > 0)
+		snprintf(slot, sizeof(slot), "slot %" PRId64 ", ",
+			 ballot->slots[i].own);
+	log_step("%s: granted, %sfence %" PRId64 "%s%s",
+		 ballot->quorum->servers[i].url.name, slot, fence,
 		 counts ? "" : ", but ",
 		 counts ? "" : trust_explain(ballot, i, text));
 }
@@ -123,7 +142,11 @@ static bool is_grant(const struct lock *lock, const struct reply *reply)
 {
 	const struct value *fence = &reply->value[1];
 	int64_t least = lock->wish.kind == KIND_NONE ? 0 : 1;
+	int64_t slot = number_at(reply, 4);
 
+	if ((slot > 0) != (lock->wish.kind == KIND_PERMITS) ||
+	    slot > lock->wish.permits)
+		return false;
 	return reply->count >= 2 && fence->text == NULL &&
 	       fence->number >= least && fence->number <= FENCE_LARGEST;
 }
@@ -157,7 +180,9 @@ void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
 			 ballot->quorum->servers[i].url.name);
 		ballot->vote[i] = VOTE_GONE;
 		ballot->has_run = true;
-	} else if (answer == 1 && is_grant(lock, reply)) {
+	} else if (answer == 1 && is_grant(lock, reply) &&
+		   slots_hear(ballot, i, number_at(reply, 4),
+			      text_at(reply, 5))) {
 		trust_hear(ballot, i, begins, number_at(reply, 2),
 			   text_at(reply, 3));
 		attempt_count(lock, i, reply->value[1].number);
@@ -235,6 +260,7 @@ enum lock_result attempt_raise(struct lock *lock, struct wait wait,
 	struct reply_handler handler = {lock, on_raise, lock_is_decided};
 
 	lock->grant.fence = lock->grant.seen = 0;
+	lock->grant.slot = slots_settle(ballot);
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		if (ballot->vote[i] == VOTE_YES &&
 		    ballot->fence[i] > lock->grant.fence)
@@ -411,19 +437,83 @@ static enum gathered hear_others(struct lock *lock, struct wait wait)
 	return gathered;
 }
 
+/* Whether the missing votes can change nothing, or a quorum is there, but for
+ * different slots. */
+static bool is_known(void *context)
+{
+	const struct ballot *ballot = &((struct lock *)context)->ballot;
+
+	return ballot_is_decided(ballot) || slots_are_split(ballot);
+}
+
+/* The votes. If they are for different slots, the others have as long again as these
+ * took to complete one of them. */
+static enum gathered hear_votes(struct lock *lock, struct wait wait)
+{
+	struct quorum *quorum = lock->ballot.quorum;
+	struct reply_handler handler = {lock, on_acquire, is_known};
+	enum gathered gathered = quorum_gather(quorum, wait, &handler);
+	int64_t took = clock_ms() - quorum->asked_at;
+
+	if (gathered != GATHER_CERTAIN || lock_is_decided(lock))
+		return gathered;
+	handler.certain = lock_is_decided;
+	return quorum_gather(quorum, wait_earlier(wait, deadline_in(took + 1)),
+			     &handler);
+}
+
 /* The votes, and then the others, if they may matter. */
 static enum gathered hear(struct lock *lock, struct wait wait)
 {
-	struct reply_handler votes = {lock, on_acquire, lock_is_decided};
 	enum gathered gathered;
 
 	do {
-		gathered = quorum_gather(lock->ballot.quorum, wait, &votes);
+		gathered = hear_votes(lock, wait);
 		if (gathered != GATHER_CERTAIN || is_heard(lock))
 			break;
 		gathered = hear_others(lock, wait);
 	} while (gathered == GATHER_CERTAIN && !lock_is_decided(lock));
 	return gathered;
+}
+
+/* Moves the votes for different slots to one; false if there is none for a quorum, or
+ * it was done too often. */
+static bool move(struct lock *lock)
+{
+	struct ballot *ballot = &lock->ballot;
+	struct grant *grant = &lock->grant;
+	int64_t slot = slots_are_split(ballot) ? slots_target(ballot) : 0;
+
+	if (slot == 0 || ballot->alias || grant->moves == SLOTS_MOVES)
+		return false;
+	log_step("votes for different slots, moved to slot %" PRId64, slot);
+	grant->slot = slot;
+	grant->moves++;
+	quorum_round(ballot->quorum);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (ballot->vote[i] == VOTE_FAILED ||
+		    ((ballot->vote[i] == VOTE_YES ||
+		      ballot->vote[i] == VOTE_ELSEWHERE) &&
+		     ballot->slots[i].own == slot))
+			continue;
+		ballot->vote[i] = VOTE_PENDING;
+		script_acquire(lock, i);
+	}
+	slots_weigh(ballot);
+	return true;
+}
+
+/* Servers that were not needed, and granted another slot, get the one that is held. */
+static void straighten(struct lock *lock)
+{
+	struct ballot *ballot = &lock->ballot;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (ballot->vote[i] != VOTE_ELSEWHERE)
+			continue;
+		script_put_back(lock, i);
+		quorum_forget(ballot->quorum, i);
+	}
 }
 
 static enum lock_result take(struct lock *lock, struct wait wait,
@@ -439,8 +529,10 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 		script_acquire(lock, i);
 	}
 	lock_use_the_time(lock);
-	if (hear(lock, wait) == GATHER_INTERRUPTED)
-		return LOCK_INTERRUPTED;
+	do
+		if (hear(lock, wait) == GATHER_INTERRUPTED)
+			return LOCK_INTERRUPTED;
+	while (move(lock));
 	busy->has_run = ballot->has_run;
 	if (!ballot_has_quorum(ballot) || ballot->alias || ballot->has_run)
 		return attempt_conclude(lock, error);
@@ -451,6 +543,7 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 		busy->unraised = !ballot_lacks_replicas(ballot);
 		return result;
 	}
+	straighten(lock);
 	lock->grant.started = started;
 	lock->grant.acquired = clock_ms();
 	lock->grant.lease = lock->wish.ttl;

@@ -29,6 +29,7 @@ void ballot_open(struct ballot *ballot, struct busy *busy)
 	ballot->renewed = ballot->has_run = false;
 	ballot->clock = clock_wall_ms();
 	quorum_round(ballot->quorum);
+	memset(ballot->slots, 0, sizeof(ballot->slots));
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		ballot->vote[i] = VOTE_PENDING;
 }
@@ -48,12 +49,12 @@ static size_t answers(const struct ballot *ballot, enum vote one,
  * How many servers it takes to say that there is no lock. For an attempt it is
  * a quorum that has answered at all; servers that may have forgotten the holder
  * count only if some other server knows one. For other rounds it is as many
- * servers without the lock as leave no quorum.
+ * servers without the lock as leave no quorum. A vote for another slot is none.
  */
 static bool has_no(const struct ballot *ballot, size_t still_out)
 {
 	size_t quorum = quorum_size(ballot->quorum);
-	size_t held = ballot_count(ballot, VOTE_HELD) + still_out;
+	size_t held = answers(ballot, VOTE_HELD, VOTE_ELSEWHERE) + still_out;
 
 	if (ballot->busy != NULL)
 		return ballot_count(ballot, VOTE_YES) + held +
@@ -61,8 +62,7 @@ static bool has_no(const struct ballot *ballot, size_t still_out)
 					? ballot_count(ballot, VOTE_QUARANTINED)
 					: 0) >=
 		       quorum;
-	return answers(ballot, VOTE_GONE, VOTE_HELD) +
-		       ballot_count(ballot, VOTE_BROKEN) + still_out >
+	return answers(ballot, VOTE_GONE, VOTE_BROKEN) + held >
 	       ballot->quorum->count - quorum;
 }
 
@@ -86,8 +86,10 @@ size_t ballot_same_holder(const struct ballot *ballot)
 
 bool ballot_is_split(const struct ballot *ballot)
 {
-	return answers(ballot, VOTE_YES, VOTE_QUARANTINED) > 0 &&
-	       ballot_count(ballot, VOTE_HELD) > 0 &&
+	size_t elsewhere = ballot_count(ballot, VOTE_ELSEWHERE);
+
+	return answers(ballot, VOTE_YES, VOTE_QUARANTINED) + elsewhere > 0 &&
+	       ballot_count(ballot, VOTE_HELD) + elsewhere > 0 &&
 	       ballot_same_holder(ballot) < quorum_size(ballot->quorum);
 }
 

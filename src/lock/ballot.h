@@ -25,6 +25,7 @@ enum vote {
 	VOTE_GONE,    /* held by nobody */
 	VOTE_BROKEN, /* an extend: somebody asks us to stop, or has broken it */
 	VOTE_QUARANTINED, /* granted, but it may have forgotten (trust.h) */
+	VOTE_ELSEWHERE,   /* granted or kept, but another slot (slots.h) */
 };
 
 /* What a server has reported of KEY during this wait (trust.h); times in ms by
@@ -41,6 +42,15 @@ struct report {
 	char holder[TOKEN_PREFIX_SIZE]; /* named by its last refusal */
 };
 
+#define SLOTS_FREE 20
+
+/* What a server that granted a permit says of slots (slots.h). */
+struct slots {
+	int64_t own; /* the one that was granted; 0: it is no permit */
+	int64_t free[SLOTS_FREE]; /* others that could have been */
+	size_t count;
+};
+
 struct ballot {
 	struct quorum *quorum;
 
@@ -48,12 +58,16 @@ struct ballot {
 	int64_t clock; /* ms since 1970, one for all servers */
 	enum vote vote[SERVERS_MAX];
 	int64_t fence[SERVERS_MAX];
+	struct slots slots[SERVERS_MAX];
 	char token_prefix[SERVERS_MAX][TOKEN_PREFIX_SIZE]; /* of the holder that
 							    * a refusal names */
 	struct busy *busy; /* an attempt: who has KEY; NULL in other rounds */
 	bool renewed;      /* it was a good renewal */
 	bool has_run;      /* an attempt: a server tells of a run that makes it
 			    * needless (wish.once_in) */
+
+	int64_t wanted; /* what is held, or being taken: votes for other slots do
+			 * not count; 0: it is not known yet, or no permit */
 
 	/* a wait */
 	int64_t ttl;        /* ms, of our own lease */

@@ -113,9 +113,16 @@ void explain_failure(const struct ballot *ballot, struct error *error)
 	explain_server(ballot, which, error);
 }
 
+/* A slot is gone, too, if we have another one there. */
+static size_t count_gone(const struct ballot *ballot)
+{
+	return ballot_count(ballot, VOTE_GONE) +
+	       ballot_count(ballot, VOTE_ELSEWHERE);
+}
+
 void explain_loss(const struct ballot *ballot, struct error *error)
 {
-	size_t gone = ballot_count(ballot, VOTE_GONE);
+	size_t gone = count_gone(ballot);
 	size_t held = ballot_count(ballot, VOTE_HELD);
 	size_t count = ballot->quorum->count;
 
@@ -147,7 +154,7 @@ void explain_break(const struct ballot *ballot, const struct breaker *breaker,
 	if (broken <= count - quorum_size(ballot->quorum))
 		buffer_print(&text, " on %zu of %zu servers, and gone from %zu",
 			     broken, count,
-			     ballot_count(ballot, VOTE_GONE) +
+			     count_gone(ballot) +
 				     ballot_count(ballot, VOTE_HELD));
 	error_set(error, EXIT_LOST, "%s", text.data);
 	buffer_release(&text);

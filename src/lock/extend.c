@@ -6,6 +6,7 @@
 #include "lock/explain.h"
 #include "lock/lock.h"
 #include "lock/script.h"
+#include "lock/slots.h"
 
 static void note_left(struct lock *lock, const struct reply *reply, size_t at)
 {
@@ -13,6 +14,11 @@ static void note_left(struct lock *lock, const struct reply *reply, size_t at)
 
 	if (left < lock->grant.left)
 		lock->grant.left = left > 0 ? left : 0;
+}
+
+static int64_t slot_at(const struct reply *reply, size_t at)
+{
+	return at < reply->count ? reply->value[at].number : 0;
 }
 
 /* What it says is one server's word. */
@@ -50,12 +56,13 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 	}
 	said = reply->value;
 	if (reply->count < 3 || said[2].text == NULL ||
-	    said[1].number > FENCE_LARGEST) {
+	    said[1].number > FENCE_LARGEST ||
+	    !slots_hear(ballot, i, slot_at(reply, 3), "")) {
 		ballot_reject(ballot, i);
 		return;
 	}
 	ballot->vote[i] = VOTE_YES;
-	lock_note_permits(lock, reply, 3);
+	slots_weigh(ballot);
 	note_left(lock, reply, 4);
 	if (said[1].number < lock->grant.seen || said[2].length == 0)
 		return;
@@ -66,10 +73,17 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 }
 
 /* Gives the lock back to a server that has lost it: it has been restarted
- * empty, or was out of reach when the lock was acquired. */
+ * empty, or was out of reach when the lock was acquired, or granted another slot.
+ * Whoever has only the token of a permit does not know of how many it is. */
 static void heal(struct lock *lock, size_t i)
 {
-	if (lock->grant.fence + lock->grant.seen == 0 || lock->barred[i])
+	const struct grant *grant = &lock->grant;
+
+	if (lock->ballot.vote[i] != VOTE_GONE &&
+	    lock->ballot.vote[i] != VOTE_ELSEWHERE)
+		return;
+	if (grant->fence + grant->seen == 0 || lock->barred[i] ||
+	    (grant->slot > 0 && lock->wish.kind != KIND_PERMITS))
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->ballot.quorum->servers[i].url.name);
@@ -92,9 +106,9 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 		script_extend(lock, i);
 	gathered = quorum_gather(ballot->quorum, wait, &handler);
 	if (ballot_has_quorum(ballot)) {
+		lock->grant.slot = slots_settle(ballot);
 		for (size_t i = 0; i < ballot->quorum->count; i++)
-			if (ballot->vote[i] == VOTE_GONE)
-				heal(lock, i);
+			heal(lock, i);
 		lock->grant.started = started;
 		lock->grant.lease = lock->wish.ttl;
 		lock->grant.valid = lock_validity(lock, started);
@@ -123,8 +137,7 @@ static void on_late(void *context, size_t i, const struct reply *reply)
 	if (!lock->ballot.renewed)
 		return;
 	on_extend(context, i, reply);
-	if (lock->ballot.vote[i] == VOTE_GONE)
-		heal(lock, i);
+	heal(lock, i);
 }
 
 enum gathered lock_idle(struct lock *lock, struct wait wait)

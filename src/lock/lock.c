@@ -27,6 +27,7 @@ void lock_adopt(struct lock *lock, const char *token)
 	strlcpy(grant->token, token, sizeof(grant->token));
 	grant->hold[0] = '*';
 	token_make(grant->hold + 1);
+	grant->slot = lock->ballot.wanted = 0;
 }
 
 void lock_release_memory(struct lock *lock)
@@ -88,14 +89,6 @@ bool lock_is_complete(void *lock)
 	return ballot_is_complete(&((struct lock *)lock)->ballot);
 }
 
-void lock_note_permits(struct lock *lock, const struct reply *reply, size_t at)
-{
-	int64_t permits = at < reply->count ? reply->value[at].number : 0;
-
-	if (permits > lock->ballot.quorum->permits && permits <= PERMITS_MOST)
-		lock->ballot.quorum->permits = permits;
-}
-
 bool lock_is_lost(struct lock *lock, struct reply_handler *handler)
 {
 	if (!ballot_said_no(&lock->ballot))
@@ -112,6 +105,7 @@ bool lock_is_quarantined(const struct lock *lock)
 
 	return quarantined > 0 &&
 	       quarantined + ballot_count(&lock->ballot, VOTE_YES) +
+			       ballot_count(&lock->ballot, VOTE_ELSEWHERE) +
 			       ballot_count(&lock->ballot, VOTE_HELD) >=
 		       quorum_size(lock->ballot.quorum);
 }

@@ -111,7 +111,11 @@ struct grant {
 	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
 				    * "-" for none, '*' and a number for any,
 				    * '+' and a number for an untracked one */
-	int64_t fence;             /* a quorum has it stored */
+	/* KIND_PERMITS: the slot that a request asks for; and when it is held,
+	 * the one that a quorum has. 0: none, or not known */
+	int64_t slot;
+	int moves;        /* to that slot (slots.h) */
+	int64_t fence;    /* a quorum has it stored */
 	int64_t seen;     /* the largest that a server reported at a renewal */
 	int64_t acquired; /* when the lock was granted */
 	int64_t started;  /* when the last good round began */
@@ -225,10 +229,6 @@ void lock_use_the_time(struct lock *lock);
 /* For a reply_handler with the lock as its context. */
 bool lock_is_decided(void *lock);
 bool lock_is_complete(void *lock);
-
-/* From an answer's value n: whoever has only a token learns from the servers
- * how many votes it needs. */
-void lock_note_permits(struct lock *lock, const struct reply *reply, size_t n);
 
 /*
  * Whether the token certainly holds nothing. A release finds nothing under the

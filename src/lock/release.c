@@ -36,8 +36,6 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 		ballot->vote[i] = VOTE_YES;
 	else
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
-	if (answer == 1)
-		lock_note_permits(lock, reply, 1);
 	share_release(lock, i);
 }
 

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/lease.h"
+#include "lock/slots.h"
 #include "scripts.h" /* made from lua/ */
 
 /* What a script is put together from, in this order. */
-#define PARTS_MAX 14
+#define PARTS_MAX 15
 
 struct script {
 	const char *parts[PARTS_MAX + 1];
@@ -22,8 +23,8 @@ struct script {
 #define END_IF "end\n"
 #define BOTH                                                                   \
 	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, lease_lua, runs_lua, \
-	       places_lua, settle_lua, data_lua, redisson_lua, IF_ACQUIRE,     \
-	       acquire_lua, END_IF, release_lua)
+	       places_lua, slots_lua, settle_lua, data_lua, redisson_lua,      \
+	       IF_ACQUIRE, acquire_lua, END_IF, release_lua)
 
 static const char *const kind_names[] = {
 	[KIND_EXCLUSIVE] = "string", [KIND_REENTRANT] = "hash",
@@ -122,6 +123,21 @@ static const char *sha1_of_both(const struct question *question)
 		       : sha1;
 }
 
+/* The wish's permits, and for a slot of them which, and how many moves there were
+ * until it was asked for (slots.lua). Nothing moves what is put back. */
+static const char *permits(char text[72], const struct lock *lock, bool back)
+{
+	const struct grant *grant = &lock->grant;
+
+	if (lock->wish.kind == KIND_PERMITS)
+		snprintf(text, 72, "%" PRId64 "/%" PRId64 "/%d",
+			 lock->wish.permits, grant->slot,
+			 back ? SLOTS_MOVES + 1 : grant->moves);
+	else
+		snprintf(text, 72, "0");
+	return text;
+}
+
 static struct question about_all(struct quorum *quorum, size_t i)
 {
 	return (struct question){.quorum = quorum,
@@ -141,7 +157,7 @@ static const char *number(char text[24], int64_t value)
 static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 		    uint64_t request, int64_t waited, bool counts)
 {
-	char ttl[24], clock[24], kept[24], permits[24], nth[24], since[24];
+	char ttl[24], clock[24], kept[24], slot[72], nth[24], since[24];
 	struct question question = about_lock(lock, i);
 	const char *more[] = {
 		number(ttl, lock->wish.ttl),
@@ -149,7 +165,7 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 		lock->wish.description.data,
 		number(kept, kept_fence),
 		kind_names[lock->wish.kind],
-		number(permits, lock->wish.permits),
+		permits(slot, lock, kept_fence > 0),
 		lock->grant.hold,
 		number(nth, (int64_t)request),
 		request > 0 ? "1" : "0",
@@ -167,8 +183,8 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 	    question.quorum->replicas == 0 || kept_fence > 0
 		    ? BOTH
 		    : SCRIPT(needs_lua, common_lua, replicas_lua, lease_lua,
-			     runs_lua, places_lua, settle_lua, data_lua,
-			     acquire_lua),
+			     runs_lua, places_lua, slots_lua, settle_lua,
+			     data_lua, acquire_lua),
 	    more, sizeof(more) / sizeof(more[0]));
 }
 
@@ -229,7 +245,7 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	    : later               ? SCRIPT(common_lua, places_lua, redisson_lua,
 					   take_back_lua)
 		    : SCRIPT(common_lua, lease_lua, runs_lua, places_lua,
-			     settle_lua, redisson_lua, release_lua),
+			     slots_lua, settle_lua, redisson_lua, release_lua),
 	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended}, 3);
 }
 
@@ -239,6 +255,7 @@ void script_raise(struct lock *lock, size_t i, bool counts)
 	char fence[24];
 
 	question.how = counts ? ASK_REPLICAS : ASK_PLAINLY;
+	question.key_count = 2;
 	ask(&question, SCRIPT(raise_lua),
 	    (const char *[]){number(fence, lock->grant.fence)}, 1);
 }
@@ -264,8 +281,8 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 
 	question.how = ASK_STICKY;
 	ask(&question,
-	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, settle_lua,
-		   redisson_lua, holders_lua, data_lua, break_lua),
+	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, slots_lua,
+		   settle_lua, redisson_lua, holders_lua, data_lua, break_lua),
 	    (const char *[]){holder, foreign ? "1" : "0", why}, 3);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/duration.h"
 #include "base/lease.h"
+#include "lock/slots.h"
 
 #define SERVERS_LEAST 3             /* with fewer every quorum has them all */
 #define HOUR INT64_C(3600000)       /* ms */
@@ -145,6 +146,7 @@ static bool has_lost_record(const struct ballot *ballot, size_t i)
 static bool is_granted(const struct ballot *ballot, size_t i)
 {
 	return ballot->vote[i] == VOTE_YES ||
+	       ballot->vote[i] == VOTE_ELSEWHERE ||
 	       ballot->vote[i] == VOTE_QUARANTINED;
 }
 
@@ -157,6 +159,7 @@ void trust_weigh(struct ballot *ballot)
 						has_lost_record(ballot, i)
 					? VOTE_QUARANTINED
 					: VOTE_YES;
+	slots_weigh(ballot);
 }
 
 /* Whether its start is so long ago that no lease of before is of concern. */

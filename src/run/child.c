@@ -66,12 +66,14 @@ static int change_environment(const struct change *changes, size_t count)
 
 int child_set_environment(struct lock *const *locks, size_t count)
 {
-	struct buffer held = {0}, fence = {0}, fences = {0};
+	struct buffer held = {0}, fence = {0}, fences = {0}, slot = {0};
 	int result;
 
 	ancestry_extend(&held, locks, count);
 	if (count > 0)
 		buffer_print(&fence, "%" PRId64, locks[0]->grant.fence);
+	if (count > 0 && locks[0]->grant.slot > 0)
+		buffer_print(&slot, "%" PRId64, locks[0]->grant.slot);
 	/* one lock has none, and what was inherited is about others */
 	if (count > 1)
 		ancestry_print_fences(&fences, locks, count);
@@ -84,12 +86,14 @@ int child_set_environment(struct lock *const *locks, size_t count)
 			{"REDLOCK_TOKEN",
 			 count > 0 ? locks[0]->grant.token : NULL},
 			{"REDLOCK_FENCE", fence.data},
+			{"REDLOCK_SLOT", slot.data},
 			{"REDLOCK_UNLOCKED", count > 0 ? NULL : "1"},
 		},
-		7);
+		8);
 	buffer_release(&held);
 	buffer_release(&fence);
 	buffer_release(&fences);
+	buffer_release(&slot);
 	return result;
 }
 

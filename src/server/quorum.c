@@ -12,7 +12,6 @@ void quorum_init(struct quorum *quorum, struct url *urls, size_t count,
 {
 	*quorum = (struct quorum){
 		.servers = xcalloc(count, sizeof(struct server)),
-		.permits = 1,
 		.timeout = timeout,
 	};
 	quorum->count = count;
@@ -52,16 +51,9 @@ void quorum_release(struct quorum *quorum)
 	*quorum = (struct quorum){0};
 }
 
-size_t quorum_size_for(const struct quorum *quorum, int64_t permits)
-{
-	uint64_t n = permits > 1 ? (uint64_t)permits : 1;
-
-	return (size_t)(quorum->count * n / (n + 1)) + 1;
-}
-
 size_t quorum_size(const struct quorum *quorum)
 {
-	return quorum_size_for(quorum, quorum->permits);
+	return quorum->count / 2 + 1;
 }
 
 bool quorum_is_one(const struct quorum *quorum, size_t i, size_t k)

@@ -35,7 +35,6 @@
 struct quorum {
 	struct server *servers; /* owned */
 	size_t count;
-	int64_t permits;         /* how many may hold the lock, 1 unless set */
 	struct mailbox *mailbox; /* polled, too; or NULL */
 	int64_t timeout;         /* ms, of one round */
 	int64_t replicas;        /* of each server that must have a promise */
@@ -73,13 +72,8 @@ void quorum_init_seeds(struct quorum *quorum, const struct url *url,
  * half the time of a round: the other half is for the way there and back (conn.h). */
 void quorum_want_replicas(struct quorum *quorum, int64_t replicas);
 
-/*
- * The number of votes that makes a lock: M*N/(N+1) rounded down, plus 1, for N
- * permits on M servers: k holders fill k quorums of the M*N places, so N + 1
- * never fit. For N = 1 that is the majority.
- */
+/* The number of votes that makes a lock: a majority. */
 size_t quorum_size(const struct quorum *quorum);
-size_t quorum_size_for(const struct quorum *quorum, int64_t permits);
 
 /* Whether these two names are one server, by its run_id. */
 bool quorum_is_one(const struct quorum *quorum, size_t server, size_t other);

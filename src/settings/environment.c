@@ -16,8 +16,8 @@
 #define SHORTEST 3 /* of a name that may be the beginning of another */
 
 /* After the prefix: what redlock tells COMMAND, or prints for a shell. */
-static const char told[][12] = {"KEY",  "TOKEN",    "FENCE",      "FENCES",
-				"HELD", "UNLOCKED", "VALID_UNTIL"};
+static const char told[][12] = {"KEY",  "TOKEN", "FENCE",    "FENCES",
+				"SLOT", "HELD",  "UNLOCKED", "VALID_UNTIL"};
 
 /* --- servers and their password ------------------------------------------ */
 

@@ -216,8 +216,7 @@ static int64_t count_holders(const struct batch *batch, size_t n, size_t i)
 
 		for (size_t k = 0; k < quorum->count && holders > most; k++)
 			count += agrees(batch, n, i, k, holders);
-		if (count >=
-		    quorum_size_for(quorum, batch->answer[i][n].permits))
+		if (count >= quorum_size(quorum))
 			most = holders;
 	}
 	return most;

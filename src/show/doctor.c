@@ -413,21 +413,6 @@ static void advise(struct doctor *doctor, size_t i)
 	sentinels_release(&sentinels);
 }
 
-/* With this number of permits no server may be down. */
-static void warn_of_permits(struct doctor *doctor)
-{
-	const struct quorum *quorum = doctor->lock.ballot.quorum;
-	char text[64];
-
-	if (quorum->permits < 2 || quorum->count < 2 ||
-	    quorum_size(quorum) < quorum->count)
-		return;
-	snprintf(text, sizeof(text), "with -P %" PRId64 " all %zu servers",
-		 quorum->permits, quorum->count);
-	warning_add(&doctor->warnings, WARNING_PERMITS, text, " must be up",
-		    ": use fewer permits, or more servers");
-}
-
 int doctor_examine(struct doctor *doctor, struct error *error)
 {
 	struct lock *lock = &doctor->lock;
@@ -446,7 +431,6 @@ int doctor_examine(struct doctor *doctor, struct error *error)
 			    "an even number of servers",
 			    " tolerates no more failures than one server fewer",
 			    "");
-	warn_of_permits(doctor);
 	lock->ballot.quorum->mailbox = NULL;
 	mailbox_release(&doctor->mailbox);
 	buffer_release(&doctor->channel);

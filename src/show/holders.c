@@ -113,12 +113,7 @@ size_t seen_count(const struct seen *seen)
 bool holders_is_partial(const struct holders *holders,
 			const struct seen *holder)
 {
-	const struct quorum *quorum = holders->ballot.quorum;
-	size_t i = holders_speaker(holders);
-
-	return seen_count(holder) <
-	       quorum_size_for(quorum,
-			       i < quorum->count ? holders->permits[i] : 0);
+	return seen_count(holder) < quorum_size(holders->ballot.quorum);
 }
 
 /* --- reading what servers say ------------------------------------------- */
@@ -157,7 +152,8 @@ int seen_read_holder(struct seen *seen, const char *text, size_t length)
 	if (read_digest(seen, &at) < 0 ||
 	    read_number(&at, ' ', -1, &seen->who.left) < 0 ||
 	    read_number(&at, ' ', -1, &seen->who.held) < 0 ||
-	    read_number(&at, '\n', 1, &seen->count) < 0)
+	    read_number(&at, ' ', 1, &seen->count) < 0 ||
+	    read_number(&at, '\n', 0, &seen->slot) < 0)
 		return -1;
 	read_description(seen, at, length - (size_t)(at - text));
 	return 0;
@@ -206,7 +202,8 @@ static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 	if (crowd->seen == NULL)
 		crowd->seen = xcalloc(SHOWN_MOST, sizeof(*crowd->seen));
 	for (size_t i = 0; i < crowd->count && known == NULL; i++)
-		if (strcmp(crowd->seen[i].digest, seen->digest) == 0)
+		if (strcmp(crowd->seen[i].digest, seen->digest) == 0 &&
+		    crowd->seen[i].slot == seen->slot)
 			known = &crowd->seen[i];
 	if (known == NULL) {
 		if (crowd->count == SHOWN_MOST)

@@ -5,7 +5,7 @@
  * A struct holders: who holds a lock, and who waits for it, put together from what
  * all its servers say. inspect.h fills it.
  *
- * A holder on two servers is the same one if it has the same token. Tokens are as
+ * A holder on two servers is the same one if it has the same token, and the same slot. Tokens are as
  * good as the lock, so servers send digests (SHA-1) of them, never the tokens.
  * All of this is what servers and holders said: nothing relies on it for safety.
  */
@@ -23,6 +23,7 @@ struct seen {
 	char digest[DIGEST_SIZE]; /* of its token */
 	struct busy who;          /* a waiter's held: how long it has waited */
 	int64_t count;            /* a holder's: how often it holds KEY */
+	int64_t slot;             /* a holder's, of permits; 0: none */
 	int64_t permits;          /* a waiter's */
 	enum kind wants;          /* a waiter's */
 	bool wish_known;          /* a waiter's: wants and permits are filled */
@@ -90,7 +91,7 @@ size_t seen_count(const struct seen *seen);
 bool holders_is_partial(const struct holders *holders,
 			const struct seen *holder);
 
-/* Reads "digest left held count\n" and the description. -1: it is something else. */
+/* Reads "digest left held count slot\n" and the description. -1: it is something else. */
 int seen_read_holder(struct seen *seen, const char *text, size_t length);
 
 #endif

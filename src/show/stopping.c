@@ -47,13 +47,19 @@ void stopping_release(struct stopping *stopping)
 	buffer_release(&stopping->digests);
 }
 
-/* What the servers have told of it in this round; NULL: nothing. */
+/* What most servers have told of it in this round; NULL: nothing. */
 static const struct seen *find(const struct crowd *crowd, const char *digest)
 {
-	for (size_t n = 0; n < crowd->count; n++)
-		if (strcmp(crowd->seen[n].digest, digest) == 0)
-			return &crowd->seen[n];
-	return NULL;
+	const struct seen *found = NULL;
+
+	for (size_t n = 0; n < crowd->count; n++) {
+		const struct seen *seen = &crowd->seen[n];
+
+		if (strcmp(seen->digest, digest) == 0 &&
+		    (found == NULL || seen_count(seen) > seen_count(found)))
+			found = seen;
+	}
+	return found;
 }
 
 /* ask.lua tells of those whom KEY was taken from as of waiters. */

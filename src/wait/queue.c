@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "lock/rights.h"
 #include "lock/script.h"
+#include "lock/slots.h"
 #include "base/lease.h"
 #include "lock/explain.h"
 #include "lock/trust.h"
@@ -20,6 +21,7 @@
 static size_t granted(const struct lock *lock)
 {
 	return ballot_count(&lock->ballot, VOTE_YES) +
+	       ballot_count(&lock->ballot, VOTE_ELSEWHERE) +
 	       ballot_count(&lock->ballot, VOTE_QUARANTINED);
 }
 
@@ -177,6 +179,7 @@ static void give_back(struct queue *queue)
 
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		if (ballot->vote[i] == VOTE_YES ||
+		    ballot->vote[i] == VOTE_ELSEWHERE ||
 		    ballot->vote[i] == VOTE_QUARANTINED || is_behind(ballot, i))
 			requests_give_back(&queue->requests, i);
 	queue->partial = 0;
@@ -208,7 +211,8 @@ static void ask_for_the_rest(struct queue *queue)
  * quorum; passed if they are too few. */
 static struct deadline end_of_silence(const struct queue *queue)
 {
-	size_t possible = granted(queue->lock);
+	size_t possible = granted(queue->lock) -
+			  ballot_count(&queue->lock->ballot, VOTE_ELSEWHERE);
 	struct deadline end = deadline_never();
 
 	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++) {
@@ -224,6 +228,36 @@ static struct deadline end_of_silence(const struct queue *queue)
 	return possible < quorum_size(queue->lock->ballot.quorum)
 		       ? deadline_at(0)
 		       : end;
+}
+
+static bool is_moving(const struct queue *queue)
+{
+	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
+		if (requests_is_to_move(&queue->requests, i))
+			return true;
+	return false;
+}
+
+/* Votes for different slots, and too few for each. If those who wait with us leave no
+ * slot free, all keep their votes for the lowest of their slots: what they give back
+ * goes to others, and the rest is a split vote. */
+static void unite(struct queue *queue)
+{
+	struct ballot *ballot = &queue->lock->ballot;
+	int64_t slot = queue->lock->grant.moves < SLOTS_MOVES
+			       ? slots_target(ballot)
+			       : 0;
+
+	queue->partial = 0;
+	if (slot > 0) {
+		requests_move(&queue->requests, slot);
+		return;
+	}
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] == VOTE_ELSEWHERE)
+			requests_give_back(&queue->requests, i);
+	begin_partial(queue);
+	queue->asked_again = true;
 }
 
 /*
@@ -246,7 +280,8 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	size_t held = granted(lock);
 	struct deadline silence = end_of_silence(queue);
 
-	if (held + count_behind(ballot) == 0 || held >= quorum ||
+	if (held + count_behind(ballot) == 0 ||
+	    (held >= quorum && !slots_are_split(ballot)) ||
 	    lock->wish.kind == KIND_NONE) {
 		queue->partial = 0;
 		memcpy(queue->before, ballot->token_prefix,
@@ -260,7 +295,15 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	}
 	if (queue->partial == 0)
 		begin_partial(queue);
-	if (deadline_passed(deadline_at(queue->partial))) {
+	if (ballot_count(ballot, VOTE_ELSEWHERE) > 0) {
+		if (is_moving(queue))
+			queue->partial = 0;
+		else if (ballot_count(ballot, VOTE_HELD) == 0 ||
+			 deadline_passed(deadline_at(queue->partial)))
+			unite(queue);
+		*wake = deadline_earlier(*wake,
+					 requests_next(&queue->requests));
+	} else if (deadline_passed(deadline_at(queue->partial))) {
 		if (queue->asked_again && ballot_same_holder(ballot) >= quorum)
 			give_back(queue);
 		else if (queue->asked_again && !is_still_held(queue))

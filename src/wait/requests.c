@@ -1,5 +1,6 @@
 #include "wait/requests.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "lock/attempt.h"
@@ -7,6 +8,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "lock/script.h"
+#include "lock/slots.h"
 #include "lock/trust.h"
 
 #define ASK_AGAIN 10     /* ms between requests to a server, at least */
@@ -24,6 +26,29 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static bool is_granted(const struct ballot *ballot, size_t i)
+{
+	return ballot->vote[i] == VOTE_YES ||
+	       ballot->vote[i] == VOTE_ELSEWHERE ||
+	       ballot->vote[i] == VOTE_QUARANTINED;
+}
+
+/* If this request may move what the server has granted, or grants before it comes,
+ * only its own answer tells the slot from here on. */
+static void note_moves(struct requests *requests, size_t i)
+{
+	const struct grant *grant = &requests->lock->grant;
+	struct ballot *ballot = &requests->lock->ballot;
+	struct contact *at = &requests->at[i];
+
+	if (at->moves == grant->moves)
+		return;
+	at->moves = grant->moves;
+	at->oldest = at->sent;
+	if (is_granted(ballot, i) && ballot->slots[i].own != grant->slot)
+		ballot->vote[i] = VOTE_PENDING;
+}
+
 static void ask(struct requests *requests, size_t i)
 {
 	struct ballot *ballot = &requests->lock->ballot;
@@ -39,6 +64,7 @@ static void ask(struct requests *requests, size_t i)
 		at->oldest = at->sent - REQUESTS_RECENT + 1;
 	at->due = deadline_at(now + lease_heartbeat(requests->lock->wish.ttl));
 	ballot->clock = clock_wall_ms();
+	note_moves(requests, i);
 	at->asks_replicas = at->granted;
 	script_queue(requests->lock, i, at->sent, now - requests->began,
 		     at->granted);
@@ -107,7 +133,9 @@ void requests_ask_due(struct requests *requests)
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		abandon_dead(requests, i);
 	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (ballot->vote[i] != VOTE_YES && may_ask(requests, i) &&
+		if ((ballot->vote[i] != VOTE_YES ||
+		     requests_is_to_move(requests, i)) &&
+		    may_ask(requests, i) &&
 		    deadline_passed(next_request(requests, i)))
 			ask(requests, i);
 }
@@ -156,6 +184,28 @@ static void try_later(struct contact *at)
 	at->due = deadline_in(at->pause);
 }
 
+bool requests_is_to_move(const struct requests *requests, size_t i)
+{
+	const struct ballot *ballot = &requests->lock->ballot;
+	const struct grant *grant = &requests->lock->grant;
+
+	return requests->at[i].moves != grant->moves && is_granted(ballot, i) &&
+	       ballot->slots[i].own != grant->slot;
+}
+
+void requests_move(struct requests *requests, int64_t slot)
+{
+	struct grant *grant = &requests->lock->grant;
+
+	log_step("votes for different slots, moved to slot %" PRId64, slot);
+	grant->slot = slot;
+	grant->moves++;
+	for (size_t i = 0; i < requests->lock->ballot.quorum->count; i++)
+		if (requests_is_to_move(requests, i))
+			requests->at[i].due = deadline_at(0);
+	requests_ask_due(requests);
+}
+
 void requests_give_back(struct requests *requests, size_t i)
 {
 	struct ballot *ballot = &requests->lock->ballot;
@@ -191,8 +241,7 @@ static bool is_overtaken(const struct requests *requests, size_t i)
 	struct ballot *ballot = &requests->lock->ballot;
 	const struct contact *at = &requests->at[i];
 
-	return (ballot->vote[i] == VOTE_YES ||
-		ballot->vote[i] == VOTE_QUARANTINED) &&
+	return is_granted(ballot, i) &&
 	       (at->oldest == at->sent + 1 ||
 		requests->lock->wish.kind == KIND_NONE) &&
 	       !deadline_passed(at->valid) &&
@@ -302,7 +351,7 @@ void requests_deaf(void *context, size_t i)
 
 /*
  * What a server publishes to a waiter (settle.lua): "request fence lease hold
- * age". It is the late answer to the waiter's request of that number. Request 0
+ * age slot". It is the late answer to the waiter's request of that number. Request 0
  * says that KEY ends in lease ms, sooner than an earlier answer said.
  *
  * Anybody who may publish can write a message: only its form is checked here.
@@ -311,6 +360,7 @@ struct message {
 	int64_t request, fence; /* 0 to FENCE_LARGEST */
 	int64_t lease;          /* ms, as large */
 	int64_t age;            /* ms, of KEY's record; 0 if it is missing */
+	int64_t slot;           /* of a permit; 0: none */
 	char hold[TOKEN_SIZE + 1];
 };
 
@@ -335,7 +385,7 @@ static bool read_message(struct message *message, const char *text,
 		return false;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	message->age = 0;
+	message->age = message->slot = 0;
 	if (!read_number(&at, &message->request) ||
 	    !read_number(&at, &message->fence) ||
 	    !read_number(&at, &message->lease))
@@ -344,7 +394,9 @@ static bool read_message(struct message *message, const char *text,
 	at = hold + strcspn(hold, " ");
 	if (*at == ' ') {
 		hold[at++ - hold] = '\0';
-		if (!read_number(&at, &message->age) || *at != '\0')
+		if (!read_number(&at, &message->age) ||
+		    (*at != '\0' && !read_number(&at, &message->slot)) ||
+		    *at != '\0')
 			return false;
 	}
 	return strlcpy(message->hold, hold, sizeof(message->hold)) <
@@ -367,6 +419,8 @@ static bool is_current(const struct requests *requests, size_t i,
 	return unanswered && n <= at->sent && message->lease > 0 &&
 	       message->lease <= lock->wish.ttl &&
 	       (message->fence == 0) == (lock->wish.kind == KIND_NONE) &&
+	       (message->slot > 0) == (lock->wish.kind == KIND_PERMITS) &&
+	       message->slot <= lock->wish.permits &&
 	       strcmp(message->hold, lock->grant.hold) == 0;
 }
 
@@ -403,6 +457,7 @@ static void take_grant(struct requests *requests, size_t i,
 	    requests->lock->ballot.vote[i] == VOTE_YES)
 		return;
 	at->pause = 0;
+	slots_hear(&requests->lock->ballot, i, message->slot, "");
 	trust_hear(&requests->lock->ballot, i,
 		   requests->lock->wish.kind != KIND_NONE, message->age, NULL);
 	if (needs_replicas(requests->lock)) {
@@ -498,8 +553,7 @@ void requests_drop_late(struct requests *requests)
 	struct ballot *ballot = &requests->lock->ballot;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		if ((ballot->vote[i] != VOTE_YES &&
-		     ballot->vote[i] != VOTE_QUARANTINED) ||
+		if (!is_granted(ballot, i) ||
 		    !deadline_passed(requests->at[i].valid))
 			continue;
 		ballot->vote[i] = VOTE_PENDING;
@@ -556,7 +610,8 @@ struct deadline requests_next(const struct requests *requests)
 	struct deadline wake = deadline_never();
 
 	for (size_t i = 0; i < requests->lock->ballot.quorum->count; i++)
-		if (requests->lock->ballot.vote[i] != VOTE_YES)
+		if (requests->lock->ballot.vote[i] != VOTE_YES ||
+		    requests_is_to_move(requests, i))
 			wake = deadline_earlier(wake, next_of(requests, i));
 	return wake;
 }

@@ -38,6 +38,7 @@ struct requests {
 		uint64_t
 			oldest; /* number of the oldest that a message may answer */
 		int64_t sent_at[REQUESTS_RECENT];
+		int moves; /* of grant.slot, when it was asked last */
 		struct deadline valid; /* of its vote */
 		struct deadline due;   /* the next request */
 		int64_t place;         /* in its queue, from 0 */
@@ -57,6 +58,13 @@ struct deadline requests_next(const struct requests *requests);
 
 /* Servers that cannot be reached have failed: their vote, and their refusal. */
 void requests_blame_silent(struct requests *requests);
+
+/* Whether the server granted another slot than that to which the votes are moved, and
+ * has not been asked to move it yet. */
+bool requests_is_to_move(const struct requests *requests, size_t server);
+
+/* Moves the votes for different slots to this one. */
+void requests_move(struct requests *requests, int64_t slot);
 
 /* Gives back what one server has granted, and our place there; it is asked
  * again after a while. */

@@ -58,6 +58,7 @@ members() {
 		holders.[].pid null|number
 		holders.[].protocol null|number
 		holders.[].servers number
+		holders.[].slot null|number
 		holders.[].user null|string
 		key string
 		kind null|string
@@ -145,6 +146,7 @@ members() {
 		permits null|number
 		pid null|number
 		protocol null|number
+		slot null|number
 		user null|string
 		waiting null|number'
 }
@@ -154,6 +156,7 @@ members() {
 	members '
 		fence number
 		key string
+		slot null
 		token string
 		ttl_ms number
 		valid_ms number'
@@ -163,6 +166,7 @@ members() {
 		fences.$KEY-3 number
 		fences.$KEY-4 number
 		key string
+		slot null
 		token string
 		ttl_ms number
 		valid_ms number"
@@ -202,6 +206,7 @@ members() {
 		key string
 		outcome string
 		renewals number
+		slot null
 		token null|string
 		waited_ms number'
 	all=

@@ -649,7 +649,7 @@ signal_state() {
 status_is() {
 	local got
 	got=$(json '[.outcome, .child_exit, .child_signal, (.token != null and .fence != null), .key, (keys | length)]' "$TMP/status")
-	[[ $got == "[\"$1\",$2,$3,$4,\"$KEY\",9]" ]] || {
+	[[ $got == "[\"$1\",$2,$3,$4,\"$KEY\",10]" ]] || {
 		echo "$got: $(<"$TMP/status")" >&2
 		return 1
 	}

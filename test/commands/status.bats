@@ -127,11 +127,11 @@ $KEY-a: free$(server 0 free)"
 	hold_permit 0 3 two web2 22 'job two' 3
 	redlock status "$KEY"
 	expect 0 "$KEY: 2 of 3 permits, fence 1700000000001
-  holder  web2 pid 22 \(bob\)  for 3h0[0-9]m, 9h5[0-9]m left  'job two'
-  holder  web1 pid 11 \(bob\)  for 2h0[0-9]m, 9h5[0-9]m left  'job one'$(server 0 held)"
+  holder  web2 pid 22 \(bob\)  for 3h0[0-9]m, 9h5[0-9]m left  slot 2  'job two'
+  holder  web1 pid 11 \(bob\)  for 2h0[0-9]m, 9h5[0-9]m left  slot 1  'job one'$(server 0 held)"
 	redlock status --format json "$KEY"
 	expect 0 '.*'
-	[[ $(of '[.state, .kind, .permits, [.holders[].pid]]') == '["held","permits",3,[22,11]]' ]]
+	[[ $(of '[.state, .kind, .permits, [.holders[] | [.pid, .slot]]]') == '["held","permits",3,[[22,2],[11,1]]]' ]]
 }
 
 @test "another program's lock is told as such, with its expiry, and not what is in it" {
@@ -322,17 +322,17 @@ waiters() {
   holder  web4 pid 99 \(bob\)   for 3h0[0-9]m, 9h5[0-9]m left  'backup.sh', on 1 of 3 servers only$(server 0 held)$(server 1 held)$(server 2 held)"
 }
 
-@test "a permit takes more servers than a majority" {
+@test "a permit takes a majority of servers that have it in one slot" {
 	servers_start 5
 	local i
-	# of 5 servers, 2 permits need 5 * 2 / 3 + 1
-	for i in 0 1 2 3; do hold_permit "$i" 2 one web1 11 'job one' 3; done
-	for i in 2 3 4; do hold_permit "$i" 2 two web2 22 'job two' 2; done
+	for i in 0 1 2; do hold_permit "$i" 2 one web1 11 'job one' 3; done
+	for i in 2 3 4; do hold_permit "$i" 2 two web2 22 'job two' 2; done # slot 2 on server 2, and slot 1
 	redlock status --format json "$KEY"
 	expect 0 '.*'
-	[[ $(of '[.state, [.holders[] | [.pid, .servers, .partial]]]') == '["held",[[11,4,false],[22,3,true]]]' ]]
+	[[ $(of '[.state, [.holders[] | [.pid, .slot, .servers, .partial]]]') == \
+		'["held",[[11,1,3,false],[22,2,1,true],[22,1,2,true]]]' ]]
 	redlock status "$KEY"
-	[[ $output == *"'job two', on 3 of 5 servers only"* && $output == *"'job one'"$'\n'* ]]
+	[[ $output == *"slot 2  'job two', on 1 of 5 servers only"* && $output == *"slot 1  'job one'"$'\n'* ]]
 }
 
 @test "a queue that servers saw in different order is told by how long they have waited" {

@@ -121,6 +121,27 @@ finds() {
 	finds refuted no-settle no-heartbeat
 }
 
+@test "no two hold one slot of permits: with moves, messages, requests that come twice, and a restart" {
+	finds holds slots one-slot moved-twice told-slot slot-restart
+}
+
+@test "votes for different slots count together, or while they are moved: two hold one slot" {
+	finds refuted together eager
+}
+
+@test "a late request that moves a token, or a message from before a move: two hold one slot" {
+	finds refuted unnumbered stale-slot
+}
+
+@test "a renewal that asks for no slot, or a restart that votes at once: two hold one slot" {
+	finds refuted unchecked young-slot
+}
+
+@test "whoever has moved to a slot gets a fence as new as that of any other" {
+	finds holds slot-fences
+	finds refuted old-fence
+}
+
 @test "several keys: all or none, no two wait for each other, and who stays has its turn" {
 	finds holds several several-three several-turn
 }

@@ -289,20 +289,40 @@ broken_in_between() {
 	needed raise-always broken_in_between
 }
 
-# Three who want one of two permits, each of whom is cut off from another server.
-cut_off() {
-	local missing holders=0
-	servers_start 3
-	for missing in '0 1' '1 2' '0 2'; do
-		# shellcheck disable=SC2086 # numbers
-		acquires -n -P 2 -S "$(seen $missing)"
-		[[ ! $token ]] || ((++holders))
-	done
-	verdict test "$holders" -le 2
+# permit I SLOT TOKEN: server I has given this one of two slots away, for a minute.
+permit() {
+	rcli "$1" ZADD "$KEY" $(($(server_ms "$1") + 60000)) "$3"
+	rcli "$1" PEXPIRE "$KEY" 60000
+	rcli "$1" HSET "$(record)" permits 2.25 fence 1700000000001 "slot:$3" "$2" "taken:$2" "$3" \
+		"holder:$3" $'since=1 -\nhost=web1\npid=1\nttl=60000\nbreak=stops\ncommand=x\n' "fence:$3" 1700000000001
 }
 
-@test "permits need more than a majority" {
-	needed majority-of-permits cut_off
+# Two hold both of two permits, each with another server and with the one that both have.
+crossed() {
+	servers_start 3
+	permit 0 1 one
+	permit 2 1 one
+	permit 1 2 two
+	permit 2 2 two
+	acquires -n -P 2 --server-timeout 300ms
+	verdict test ! "$token"
+}
+
+@test "votes for different slots make no permit" {
+	needed slots-together crossed
+}
+
+# A holder of slot 1 has slot 2 on one server, and nothing on another.
+strayed() {
+	servers_start 3
+	permit 0 1 mine
+	permit 1 2 mine
+	redlock extend "$KEY" mine
+	verdict test "$status" != 0
+}
+
+@test "a renewal counts where the token has its slot" {
+	needed slot-unchecked strayed
 }
 
 # Two servers of three that are asked, but never answer in time.

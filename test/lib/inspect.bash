@@ -40,11 +40,17 @@ hold_reentrant() {
 		"$(described "$4" "$5" "$6" "${7-0}")"
 }
 
-# hold_permit I PERMITS TOKEN HOST PID COMMAND [HOURS [KEY]]: PERMITS are 0 for a shared lock.
+# hold_permit I PERMITS TOKEN HOST PID COMMAND [HOURS [KEY]]: PERMITS are 0 for a shared lock. The first
+# token has slot 1, the next one slot 2.
 hold_permit() {
-	local i=$1 permits=$2 token=$3 key=${8-$KEY}
+	local i=$1 permits=$2 token=$3 key=${8-$KEY} slot
 	rcli "$i" ZADD "$key" $(($(date_ms) + 36000000)) "$token"
 	rcli "$i" PEXPIRE "$key" 36000000
+	if ((permits > 0)); then
+		slot=$(rcli "$i" ZCARD "$key")
+		rcli "$i" HSET "$(record "$key")" "slot:$token" "$slot" "taken:$slot" "$token"
+		permits+=.25
+	fi
 	rcli "$i" HSET "$(record "$key")" fence 1700000000001 permits "$permits" "holder:$token" \
 		"$(described "$4" "$5" "$6" "${7-0}")"
 }

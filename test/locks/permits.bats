@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# -P N: up to N holders at a time, never more.
+# -P N: up to N holders at a time, never more, each in a slot of its own.
 # shellcheck disable=SC2016,SC2154
 
 load ../lib/helper
@@ -245,57 +245,279 @@ in_turn() {
 	redlock run -P 2 "$KEY" true
 	expect 0
 	redlock run -P 5 "$KEY" redis-cli -s "$SERVERS/0/redis.sock" HGET "$(record)" permits
-	expect 0 5
+	expect 0 5.25
 	redlock run -s "$KEY" redis-cli -s "$SERVERS/0/redis.sock" HGET "$(record)" permits
 	expect 0 0
 }
 
-@test "doctor -P says if so many permits need all servers; a run says nothing of it" {
-	local words warning
-	servers_start 5
-	# servers, permits, how many may be down
-	while read -ra words; do
-		use "${words[0]}"
-		warning="warning: with -P ${words[1]} all ${words[0]} servers must be up: use fewer permits, or more servers (--accept permits)"
-		((words[2] > 0 || words[0] == 1 || words[1] == 1)) && warning='none'
-		redlock doctor --quarantine 0 -P "${words[1]}" "$KEY"
-		[[ $status == 0 ]]
-		[[ $(grep '^warning: with -P' <<<"$output" || echo none) == "$warning" ]]
-		redlock run --quarantine 0 -n -P "${words[1]}" "$KEY" true
-		expect 0
-	done <<-'ROWS'
-		1 1 0
-		1 7 0
-		2 1 0
-		2 2 0
-		3 1 1
-		3 2 0
-		3 3 0
-		4 2 1
-		5 1 2
-		5 2 1
-		5 3 1
-		5 4 0
-		5 100000 0
-	ROWS
+# minority_away COUNT DOWN: with a minority away both permits are had, and no third one.
+minority_away() {
+	local i up
+	up=$(seq -s ' ' "$2" $(($1 - 1)))
+	takes a -q -P 2 -t 4s --server-timeout 300ms
+	takes b -q -P 2 -t 4s --server-timeout 300ms
+	wait_until 'entered a b'
+	# shellcheck disable=SC2086 # numbers
+	wait_until "holders 2 $up"
+	redlock run --quarantine 0 -n -P 2 --server-timeout 300ms "$KEY" touch "$TMP/ran"
+	expect 75 '' "redlock: $KEY: held by .*"
+	[[ ! -e $TMP/ran ]]
+	takes c -q -P 2 -t 4s --server-timeout 300ms
+	wait_until "queued 1 $up"
+	renewals 2 "$2"
+	[[ $(noted) != *+c* ]]
+	ends a
+	wait_until 'entered c'
+	ends b c
+	done_well a b c
+	for i in $up; do wait_until "nothing_left $i"; done
 }
 
-@test "two permits on three servers, one of them down: 69; one permit: held all the same" {
+@test "both of two permits are had with a minority down, and no third one: three servers" {
 	servers_start 3
+	server_kill 0
+	minority_away 3 1
+}
+
+@test "both of two permits are had with a minority down, and no third one: five servers" {
+	servers_start 5
+	server_kill 0
+	server_kill 1
+	minority_away 5 2
+}
+
+@test "both of two permits are had with a minority silent, and no third one: three servers" {
+	servers_start 3
+	server_stop 0
+	minority_away 3 1
+}
+
+@test "both of two permits are had with a minority silent, and no third one: five servers" {
+	servers_start 5
+	server_stop 0 1
+	minority_away 5 2
+}
+
+@test "with a majority down there is no permit: 69" {
+	servers_start 3
+	server_kill 1
 	server_kill 2
 	redlock run --quarantine 0 -P 2 "$KEY" touch "$TMP/ran"
-	expect 69 '' "redlock: $KEY: no quorum: 1 of 3 servers gave no vote, 3 votes are needed: $(server_url 2): .*"
-	[[ ! -e $TMP/ran ]]
-	wait_until 'nothing_left 0 1'
-	redlock run --quarantine 0 -P 1 "$KEY" true
-	expect 0
-	server_kill 1
-	redlock run --quarantine 0 -P 1 "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: $KEY: no quorum: 2 of 3 servers gave no vote, 2 votes are needed: .*"
 	[[ ! -e $TMP/ran ]]
+	wait_until 'nothing_left 0'
 }
 
-@test "a holder of two permits on three servers loses the lock with one server's entry: 76" {
+# a_slot_each PERMITS SERVERS: all slots are had, each by one, and each is told which.
+a_slot_each() {
+	local i all
+	servers_start "$2"
+	all=$(seq "$1")
+	for ((i = 1; i <= $1; i++)); do
+		spawn "h$i" "$REDLOCK" run --quarantine 0 -q -P "$1" "$KEY" sh -c 'echo "$REDLOCK_SLOT" >>"$1/slots"
+			until [ -e "$1/end" ]; do sleep 0.05; done' - "$TMP"
+	done
+	wait_until "[[ \$(sort -n '$TMP/slots' 2>&1) == '$all' ]]"
+	touch "$TMP/end"
+	for ((i = 1; i <= $1; i++)); do finish "h$i" && expect 0; done
+}
+
+@test "each holder has a slot of its own, and is told which: one server" {
+	a_slot_each 7 1
+}
+
+@test "each holder has a slot of its own, and is told which: three servers" {
+	a_slot_each 7 3
+}
+
+@test "each holder has a slot of its own, and is told which: five servers" {
+	a_slot_each 7 5
+}
+
+@test "REDLOCK_SLOT is that of KEY, and of nothing else" {
+	local option
+	use 1
+	redlock run -P 1 "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+	expect 0 1
+	for option in -x -s -r; do
+		REDLOCK_SLOT=9 redlock run $option "$KEY" sh -c 'echo "${REDLOCK_SLOT-none}"'
+		expect 0 none
+		REDLOCK_SLOT=9 redlock acquire --format shell $option "$KEY$option"
+		[[ $status == 0 && $output == *'unset REDLOCK_SLOT'* ]]
+	done
+	REDLOCK_SLOT=9 redlock run --also "$KEY-b" "$KEY" sh -c 'echo "${REDLOCK_SLOT-none}"'
+	expect 0 none
+	redlock acquire -P 1 --format shell "$KEY-c"
+	[[ $status == 0 && $output == *$'REDLOCK_SLOT=\'1\'\nexport REDLOCK_SLOT'* ]]
+	redlock acquire -P 1 --format json "$KEY-d"
+	[[ $status == 0 && $(jq .slot <<<"$output") == 1 ]]
+}
+
+# ghosts I SLOT...: somebody has these slots of three on server I.
+ghosts() {
+	local i=$1 slot
+	for slot in "${@:2}"; do
+		rcli "$i" ZADD "$KEY" $(($(date_ms) + 36000000)) "ghost$slot"
+		rcli "$i" PEXPIRE "$KEY" 36000000
+		rcli "$i" HSET "$(record)" permits 3.25 fence 1700000000001 "slot:ghost$slot" "$slot" \
+			"taken:$slot" "ghost$slot" "holder:ghost$slot" $'since=1 -\nhost=web\npid=1\ncommand=x\n' \
+			"fence:ghost$slot" 1700000000001
+	done
+}
+
+@test "votes for different slots are moved to one that is free" {
+	local moved=0 i
+	servers_start 3
+	server_kill 2
+	ghosts 0 1
+	ghosts 1 2
+	for i in {1..40}; do
+		redlock run --quarantine 0 -v -n -P 3 "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+		[[ $status == 0 && $output == 3 ]]
+		[[ $stderr != *'moved to slot 3'* ]] || ((++moved))
+		((moved < 2)) || break
+	done
+	((moved == 2))
+	holders 1 0 1
+}
+
+@test "votes for different slots are no permit, and are given back" {
+	local i
+	servers_start 3
+	server_kill 2
+	ghosts 0 1 3
+	ghosts 1 2 3
+	for i in {1..5}; do
+		redlock run --quarantine 0 -n -P 3 --server-timeout 100ms "$KEY" touch "$TMP/ran"
+		expect 75 '' "redlock: $KEY: .*"
+	done
+	[[ ! -e $TMP/ran ]]
+	holders 2 0 1
+}
+
+@test "a server that was not needed gets the slot that the others have given" {
+	local i
+	for i in {1..6}; do
+		[[ $i == 1 ]] && servers_start 3 && ghosts 0 1
+		redlock run --quarantine 0 -n -P 3 "$KEY" bash -c '
+			slot=$REDLOCK_SLOT
+			for i in 0 1 2; do
+				[[ $slot$i != 10 ]] || continue # a ghost has it
+				has=$(redis-cli -s "$SERVERS/$i/redis.sock" HGET "$1" "slot:$REDLOCK_TOKEN")
+				((has % (1 << 20) == slot)) || exit 3
+			done' - "$(record)"
+		expect 0
+	done
+}
+
+# asks TOKEN SLOT MOVES [FENCE]: asks server 0 for one of three slots; its answer, a value a line, in $said. With a
+# FENCE it is put back.
+asks() {
+	local sha record
+	record=$(record)
+	sha=$(sed -n 's/^#define BOTH_SHA1 "\(.*\)"$/\1/p' "${REDLOCK%/*}/scripts.h")
+	said=$(rcli 0 EVALSHA "$sha" 5 "$KEY" "$record" "$record:queue" "$record:wishes" "$record:waits" 0 "$1" 60000 \
+		"$(server_ms 0)" $'host=web1\npid=812\nuser=bob\nttl=60000\nbreak=stops\ncommand=x.sh\n' "${4-0}" zset \
+		"3/$2/$3" - 0 0 0 '')
+}
+
+# said_slot SLOT: the last request was granted this slot; $fence is its fence.
+said_slot() {
+	local values
+	mapfile -t values <<<"$said"
+	fence=${values[1]}
+	[[ ${values[0]} == 1 && ${values[4]} == "$1" ]] || { echo "not slot $1 but: $said" >&2 && false; }
+}
+
+@test "a request moves a token once, and none that came before it, or comes twice, moves it again" {
+	use 1
+	redlock run -P 3 "$KEY" true
+	asks a 2 0
+	said_slot 2
+	asks a 3 0
+	said_slot 2
+	asks a 3 1
+	said_slot 3
+	asks a 2 0
+	said_slot 3
+	asks a 1 1
+	said_slot 3
+	asks b 1 0
+	said_slot 1
+	# it could not be moved, and is not moved by the same request later
+	asks a 1 2
+	said_slot 3
+	redlock release "$KEY" b
+	asks a 1 2
+	said_slot 3
+}
+
+@test "what is put back gets its slot, or none" {
+	use 1
+	redlock run -P 3 "$KEY" true
+	asks a 2 0
+	asks b 3 0
+	asks a 1 3 1700000000001
+	said_slot 1
+	asks b 1 3 1700000000001
+	[[ $said == 0$'\n'* ]]
+	holders 1 0
+	asks b 1 3 1700000000001
+	[[ $said == 0$'\n'* ]]
+	asks b 2 3 1700000000001
+	said_slot 2
+	holders 2 0
+}
+
+@test "whoever is moved to a slot gets a larger fence than its last holder" {
+	local moved
+	use 1
+	redlock run -P 3 "$KEY" true
+	asks a 2 0
+	asks b 3 0
+	said_slot 3
+	redlock release "$KEY" b
+	moved=$fence
+	asks a 3 1
+	said_slot 3
+	((fence > moved))
+	[[ $(rcli 0 HGET "$(record)" fence:a) == "$fence" ]]
+}
+
+@test "the slot of a holder is not had before its lease is over, nor kept after it" {
+	use 1
+	redlock acquire -P 1 -t 1s "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	redlock run -n -P 1 "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*"
+	redlock run -P 1 "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+	expect 0 1
+}
+
+@test "what an earlier redlock holds without slots is refused in words, and so is this one to it" {
+	use 1
+	hold_permit 0 2 one web1 11 'job one' 2
+	rcli 0 HSET "$(record)" permits 2
+	redlock run -P 2 "$KEY" true
+	expect 65 '' "redlock: $KEY: .*KEY is held with -P 2 by an earlier redlock now, not with -P 2.*"
+}
+
+@test "a holder of two permits on three servers keeps its lock without one server's entry, and gets it back there" {
+	local token
+	use 3
+	takes stays -q -P 2 -t 3s
+	takes other -q -P 2 -t 3s
+	wait_until 'entered stays other'
+	wait_until 'holders 2 0 1 2'
+	token=$(sed 's/.* token=\([^ ]*\) .*/\1/' "$TMP/told.stays")
+	[[ $(rcli 1 ZREM "$KEY" "$token") == 1 ]]
+	wait_until 'holders 2 1'
+	ends stays other
+	done_well stays other
+	wait_until 'nothing_left 0 1 2'
+}
+
+@test "a holder of two permits on three servers loses the lock with two servers' entries: 76" {
 	local token
 	use 3
 	takes stays -q -P 2 -t 3s
@@ -303,7 +525,10 @@ in_turn() {
 	wait_until 'entered stays loses'
 	wait_until 'holders 2 0 1 2'
 	token=$(sed 's/.* token=\([^ ]*\) .*/\1/' "$TMP/told.loses")
-	[[ $(rcli 1 ZREM "$KEY" "$token") == 1 ]]
+	while is_running loses; do # until no renewal has put it back in between
+		rcli 1 ZREM "$KEY" "$token"
+		rcli 2 ZREM "$KEY" "$token"
+	done
 	finish loses
 	expect 76 '' "redlock: $KEY: lock lost: .*: COMMAND is stopped"
 	renewals 2
@@ -312,15 +537,55 @@ in_turn() {
 	wait_until 'nothing_left 0 1 2'
 }
 
-@test "extend and release of a permit count the votes that its acquire needed" {
+# in_other_slot I TOKEN: server I has the token in the other slot of two.
+in_other_slot() {
+	local slot
+	slot=$((3 - $(rcli "$1" HGET "$(record)" "slot:$2") % (1 << 20)))
+	rcli "$1" HSET "$(record)" "slot:$2" "$slot" "taken:$slot" "$2"
+}
+
+@test "a renewal counts only servers where the token has its slot" {
+	local token
+	use 3
+	token=$("$REDLOCK" acquire --quarantine 0 -q -P 2 -t 60s "$KEY")
+	wait_until 'holders 1 0 1 2'
+	in_other_slot 1 "$token"
+	redlock extend "$KEY" "$token"
+	expect 0
+	rcli 2 DEL "$KEY"
+	redlock extend "$KEY" "$token"
+	expect 1 '' "redlock: $KEY: .*"
+}
+
+@test "a server where a holder has another slot gets its own at the next renewal" {
+	local token slot
+	use 3
+	takes a -q -P 2 -t 3s
+	wait_until 'entered a'
+	wait_until 'holders 1 0 1 2'
+	token=$(sed 's/.* token=\([^ ]*\) .*/\1/' "$TMP/told.a")
+	slot=$(($(rcli 0 HGET "$(record)" "slot:$token") % (1 << 20)))
+	in_other_slot 1 "$token"
+	wait_until "(( \$(rcli 1 HGET '$(record)' 'slot:$token') % (1 << 20) == $slot ))"
+	ends a
+	done_well a
+	wait_until 'nothing_left 0 1 2'
+}
+
+@test "extend and release of a permit go on with a minority down" {
 	local token
 	servers_start 3
 	redlock acquire --quarantine 0 -q -P 2 "$KEY"
 	expect 0 '[0-9a-f]{32}'
 	token=$output
+	server_kill 0
 	redlock extend "$KEY" "$token"
 	expect 0
-	server_kill 0
+	redlock release "$KEY" "$token"
+	expect 0
+	wait_until 'nothing_left 1 2'
+	token=$("$REDLOCK" acquire --quarantine 0 -q -P 2 "$KEY")
+	server_kill 1
 	redlock extend "$KEY" "$token"
 	expect 69 '' "redlock: $KEY: no quorum: .*"
 }
@@ -426,7 +691,7 @@ left_alone() {
 	wait_until 'queued 1 1'
 	server_restart 0
 	wait_until 'holders 2 0'
-	[[ $(rcli 0 HGET "$(record)" permits) == 2 ]]
+	[[ $(rcli 0 HGET "$(record)" permits) == 2.25 ]]
 	[[ $(noted) != *+three* ]]
 	ends one
 	wait_until 'entered three'

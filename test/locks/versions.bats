@@ -101,7 +101,7 @@ NEWER='redlock: [^:]*: ([^ ]*: )?(no quorum.*)?KEY is used by a newer redlock \(
 	earlier release old - 0
 }
 
-@test "readers of both share a lock, and so do N holders of permits" {
+@test "readers of both share a lock" {
 	use 1
 	takes_earlier old zset 0
 	grabs -s
@@ -109,18 +109,49 @@ NEWER='redlock: [^:]*: ([^ ]*: )?(no quorum.*)?KEY is used by a newer redlock \(
 	gives_back
 	earlier release old - 0
 	nothing_left 0
+}
+
+@test "0.1 knows no slots: permits of both are not mixed, and either says so" {
+	use 1
 	takes_earlier one zset 2
-	grabs -P 2
-	takes_earlier two zset 2
-	said_first 0
-	redlock run -n -P 2 "$KEY" true
-	expect 75 '' '.*held by 2 of 2, .*'
-	gives_back
-	takes_earlier two zset 2
 	said_first 1
+	redlock run -P 2 "$KEY" touch "$TMP/ran"
+	expect 65 '' "redlock: .*: KEY is held with -P 2 by an earlier redlock now, not with -P 2: use the same of .*"
 	earlier release one - 0
-	earlier release two - 0
 	nothing_left 0
+	grabs -P 2
+	takes_earlier one zset 2
+	[[ $said == 'PERMITS KEY is held with -P 2.25 now, not with -P 2' ]]
+	takes_earlier one zset 0
+	[[ $said == 'PERMITS KEY is held with -P 2.25 now, not with -s' ]]
+	holders 1 0
+	earlier inspect '' 0 0
+	[[ $(sed -n 3p <<<"$said") == 2 ]] # permits
+	gives_back
+	nothing_left 0
+	[[ ! -e $TMP/ran ]]
+}
+
+@test "waiters for permits of 0.1 and of this one get no permit of the other's kind" {
+	use 1
+	grabs -x
+	spawn new "$REDLOCK" run -P 2 "$KEY" touch "$TMP/ran"
+	wait_until 'queued 1 0'
+	takes_earlier old zset 2 - 1 1
+	[[ ${said%%$'\n'*} == 0 ]]
+	wait_until 'queued 2 0'
+	gives_back # this one grants no permit without a slot
+	finish new
+	expect 0
+	[[ -e $TMP/ran ]]
+	wait_until '[[ ! $(rcli 0 ZSCORE "$(record):queue" old) ]]'
+	[[ $(rcli 0 EXISTS "$KEY") == 0 ]]
+	takes_earlier old string
+	spawn new "$REDLOCK" run -t 3s -P 2 "$KEY" true
+	wait_until 'queued 1 0'
+	earlier release old - 0 # 0.1 cannot read the wish: it grants nothing, and the waiter asks again
+	finish new
+	expect 0
 }
 
 @test "an owner holds a reentrant lock with both, and it ends with the last hold of either" {

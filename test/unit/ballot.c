@@ -15,7 +15,7 @@ int main(void)
 	struct server servers[3] = {{.url = {.name = (char *)"a"}},
 				    {.url = {.name = (char *)"b"}},
 				    {.url = {.name = (char *)"c"}}};
-	struct quorum quorum = {.servers = servers, .count = 3, .permits = 1};
+	struct quorum quorum = {.servers = servers, .count = 3};
 	struct ballot ballot = {.quorum = &quorum,
 				.vote = {VOTE_FAILED, VOTE_FAILED, VOTE_YES}};
 	struct error error;

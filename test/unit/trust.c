@@ -31,7 +31,7 @@ int main(void)
 	struct server servers[3] = {{.url = {.name = (char *)"a"}},
 				    {.url = {.name = (char *)"b"}},
 				    {.url = {.name = (char *)"c"}}};
-	struct quorum quorum = {.servers = servers, .count = 3, .permits = 1};
+	struct quorum quorum = {.servers = servers, .count = 3};
 	struct ballot ballot = {.quorum = &quorum, .ttl = 20};
 
 	/* one that takes KEY begins a record: if it is missing again it was lost

@@ -85,6 +85,10 @@ unit() {
 	unit ballot
 }
 
+@test "votes for slots are counted for each, and moved where a quorum has one free" {
+	unit slots
+}
+
 @test "a record that is missing has its time, whoever asks" {
 	unit trust
 }

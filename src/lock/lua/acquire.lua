@@ -1,18 +1,21 @@
 -- Takes KEY for a token, or says who has it.
--- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits, hold,
+-- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits (slots.lua), hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
--- returns {1, fence, the record's age (ms), the beginning of the last holder's token}, or
+-- returns {1, fence, the record's age (ms), the beginning of the last holder's token, slot (0: none),
+--         slots that are free, at least some of them}, or
 --         {-1, ms since it began, a run (runs.lua)} that is why this one need not be (--once-in), or
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
---         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several),
+--         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several; for
+--         slots '*' is followed by the beginning of a digest of all tokens),
 --         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
 --         how many hold it, of how many permits (0: none), KEY's type}; if several hold it, the
 --         description is that of the one that has held it longest
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
-local wish = {ttl = tonumber(ttl), clock = tonumber(clock), description = description,
-  kept = tonumber(kept), kind = kind, permits = tonumber(permits), hold = hold}
+local wish = {ttl = number(ttl), clock = number(clock), description = description,
+  kept = number(kept), kind = kind, hold = hold}
+wish.permits, wish.slot, wish.moves = read_permits(permits)
 
 local own = place_of(token, hold)
 local line = kind == 'none' and waits or queue
@@ -21,31 +24,45 @@ local line = kind == 'none' and waits or queue
 -- takes nothing begins no record.
 local function remember(in_use)
   note_loss(in_use)
-  local began, last = tonumber(call('hget', record, 'began')), call('hget', record, 'last')
+  local began, last = number(get('began')), get('last')
   if kind ~= 'none' and not began then
     began = now
     call('hset', record, 'began', format('%.0f', now))
-    try('pexpire', record, math.max(call('pttl', key), wish.ttl) + outlives(description))
+    try('pexpire', record, max(call('pttl', key), wish.ttl) + outlives(description))
   end
-  return math.max(math.min(now - (began or now), 2^53), 0), last or ''
+  return max(min(now - (began or now), 2^53), 0), last or ''
 end
 
 if not stored_fence() then
   return refuse_later() or redis.error_reply('WRONGTYPE no fence')
 end
 local in_use = drop_expired()
-if in_use == 'zset' and kind == 'zset' and permits_of_key() and permits_of_key() ~= wish.permits then
-  return redis.error_reply(format('PERMITS KEY is held with %s now, not with %s',
-    permits_of_key() == 0 and '-s' or '-P ' .. permits_of_key(),
-    wish.permits == 0 and '-s' or '-P ' .. permits))
+local of, has_slots
+if in_use == sorted and kind == sorted then
+  of, has_slots = permits_of_key()
+  if of and (of ~= wish.permits or of > 0 and not has_slots) then
+    return redis.error_reply(format('PERMITS KEY is held with %s%s now, not with %s',
+      of == 0 and '-s' or '-P ' .. of, of == wish.permits and ' by an earlier redlock' or '',
+      wish.permits == 0 and '-s' or '-P ' .. wish.permits))
+  end
 end
 
 local age, last = remember(in_use)
--- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back.
-local has_room = fits(token, wish, in_use)
-if (in_use == kind and holds(token, in_use) > 0) or (wish.kept > 0 and has_room) then
+local function granted(fence, slot, free)
+  return {1, fence, age, last, slot or 0, free or ''}
+end
+
+-- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back. If its
+-- slot is taken here, it has none.
+local has_room, held = fits(token, wish, in_use), in_use == kind and holds(token, in_use) > 0
+if held and wish.slot and not pick_slot(token, wish) then
+  remove(token, hold, kind)
+  settle()
+  held, has_room, in_use = false, false, kind_of_key()
+end
+if held or wish.kept > 0 and has_room then
   leave(line, own)
-  return {1, grant(token, wish, wish.ttl, in_use), age, last}
+  return granted(grant(token, wish, wish.ttl, in_use))
 end
 local success, ago = find_success(description)
 if success then
@@ -56,8 +73,11 @@ end
 local place = -1
 local others = call('exists', queue, waits) > 0
 if not others and has_room then
-  return {1, kind == 'none' and 0 or grant(token, wish, wish.ttl, in_use), age, last}
-elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= 'string' and not is_lock(in_use) then
+  if kind == 'none' then
+    return granted(0)
+  end
+  return granted(grant(token, wish, wish.ttl, in_use))
+elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= exclusive and not is_lock(in_use) then
   leave(line, own)
   return refuse('NOLOCK', in_use)
 elseif wish.kept == 0 and (wait == '1' or others) then
@@ -66,9 +86,9 @@ elseif wish.kept == 0 and (wait == '1' or others) then
     format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
   call('pexpire', line, '60000')
   call('pexpire', wishes, '60000')
-  local fence = settle(own, in_use)
+  local fence, slot, free = settle(own, in_use)
   if fence then
-    return {1, fence, age, last}
+    return granted(fence, slot, free)
   end
   place = call('zrank', line, own) or -1
 end
@@ -76,29 +96,35 @@ if wait ~= '1' then
   leave(line, own)
 end
 
-local left, count, of, holder = call('pttl', key), 1, 0
+local left, count, holder = call('pttl', key), 1
 in_use = kind_of_key()
 local prefix = in_use == 'none' and '' or '*'
-if in_use == 'string' then
+if in_use == exclusive then
   holder = call('getrange', key, '0', '256')
   prefix = holder:sub(1, 16)
-elseif in_use == 'hash' and call('hlen', key) == 1 then
+elseif in_use == reentrant and call('hlen', key) == 1 then
   holder = call('hkeys', key)[1]
   prefix = holder:sub(1, 16)
-elseif in_use == 'zset' and permits_of_key() then
+elseif in_use == sorted and permits_of_key() then
   -- bounded: the first fifty to end
+  of, has_slots = permits_of_key()
   local page, longest = call('zrange', key, 0, 49, 'withscores'), -2
-  count, of = call('zcard', key), permits_of_key()
+  count = call('zcard', key)
   for i = 1, #page, 2 do
     local _, since = describe(page[i])
     if since > longest then
       holder, longest = page[i], since
     end
   end
-  if kind == 'zset' and left >= 0 then
-    left = math.max(page[2] - now, 0)
+  if has_slots then
+    local tokens = call('zrange', key, 0, 49)
+    table.sort(tokens)
+    prefix = '*' .. redis.sha1hex(table.concat(tokens)):sub(1, 15)
+  end
+  if kind == sorted and left >= 0 then
+    left = max(page[2] - now, 0)
   end
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
-  prefix, age, text ~= '' and math.min(tonumber(call('hget', record, 'ttl')) or 0, 2^53) or 0, count, of, in_use}
+  prefix, age, text ~= '' and min(number(get('ttl')) or 0, 2^53) or 0, count, of or 0, in_use}

@@ -14,15 +14,15 @@ if later then
   return later
 end
 local kind, kind_of_record, items, total = drop_expired(), call('type', record).ok, {}, 0
-local permits, fence = permits_of_key(), try('hget', record, 'fence')
+local permits, fence = permits_of_key(), peek('fence')
 
 -- Each who holds KEY, and how often; nil: nobody can tell.
 local function everybody()
-  if kind == 'string' then
+  if kind == exclusive then
     return {call('getrange', key, 0, 256), 1}
-  elseif kind == 'hash' and call('hlen', key) <= most then
+  elseif kind == reentrant and call('hlen', key) <= most then
     return call('hgetall', key)
-  elseif kind == 'zset' and permits then
+  elseif kind == sorted and permits then
     return call('zrange', key, 0, most - 1, 'withscores')
   end
   return kind == 'none' and {} or nil
@@ -36,23 +36,27 @@ local function freeze(who, count, left)
   if text ~= '' then
     try('hset', record, 'holder:' .. cold, text)
   end
-  if kind == 'string' then
-    call('set', key, cold, 'px', math.max(left, 1))
-  elseif kind == 'hash' then
+  if kind == exclusive then
+    call('set', key, cold, 'px', max(left, 1))
+  elseif kind == reentrant then
     call('hset', key, cold, count)
     call('hdel', key, who)
   else
+    local slot = slot_of(who)
+    if slot then
+      call('hset', record, 'slot:' .. cold, slot, 'taken:' .. slot, cold)
+    end
     call('zadd', key, count, cold)
     call('zrem', key, who)
   end
-  try('hdel', record, 'holder:' .. who)
+  try('hdel', record, 'holder:' .. who, 'slot:' .. who)
 end
 
 -- What is older than a day is of no use to anybody.
 local function sweep()
   local fields = try('hkeys', record)
-  for _, field in ipairs(fields.err and {} or fields) do
-    local at = field:find('^break:') and call('hget', record, field):match('^at=(%d+)')
+  for _, field in each(fields.err and {} or fields) do
+    local at = field:find('^break:') and get(field):match('^at=(%d+)')
     if at and now - at > 86400000 then
       call('hdel', record, field)
     end
@@ -60,8 +64,8 @@ local function sweep()
 end
 
 local function ask(who, count, left)
-  if type(try('hget', record, 'break:' .. who)) ~= 'string' then
-    local put = (kind_of_record == 'hash' or kind_of_record == 'none') and call or try -- a record that is something else saves nobody
+  if type(peek('break:' .. who)) ~= 'string' then
+    local put = (kind_of_record == reentrant or kind_of_record == 'none') and call or try -- a record that is something else saves nobody
     put('hset', record, 'break:' .. who, format('at=%.0f\n', now) .. why)
   end
   if not describe(who):find('\nbreak=') and #who < 250 then
@@ -72,7 +76,7 @@ end
 -- Those of them that KEY was taken from by hand; a dot says that the run was noted.
 local function deleted()
   local fields, gone = try('hkeys', record), {}
-  for _, field in ipairs(fields.err and {} or fields) do
+  for _, field in each(fields.err and {} or fields) do
     local who = field:match('^holder:(.*)') or ''
     local digest = redis.sha1hex(who) .. ' '
     if digests:find(digest, 1, true) and holds(who) == 0 and describe(who):find('^since=%d+[^.%d]') then
@@ -89,7 +93,7 @@ local all, left = everybody(), call('pttl', key)
 if not all then
   return redis.error_reply('NOASK KEY is held by another program')
 elseif left == -1 then
-  left = math.min(tonumber(try('hget', record, 'ttl')) or 60000, 86400000)
+  left = min(number(peek('ttl')) or 60000, 86400000)
   call('pexpire', key, left)
 end
 for i = 1, #all, 2 do
@@ -100,14 +104,14 @@ for i = 1, #all, 2 do
     end
     total = total + 1
     if bytes < 45000 then
-      add(items, format('%s %.0f -1 1\n', redis.sha1hex(name_of(who)),
-        kind == 'zset' and math.max(count - now, 0) or left))
+      add(items, format('%s %.0f -1 1 %.0f\n', redis.sha1hex(name_of(who)),
+        kind == sorted and max(count - now, 0) or left, slot_of(who) or 0))
     end
   end
 end
 if total > 0 then
   sweep()
-  try('pexpire', record, math.max(call('pttl', record), left + afterlife))
+  try('pexpire', record, max(call('pttl', record), left + afterlife))
 end
 return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
-  type(fence) == 'string' and tonumber(fence) or 0, total, 0, items, deleted()}
+  type(fence) == 'string' and number(fence) or 0, total, 0, items, deleted()}

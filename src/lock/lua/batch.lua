@@ -4,7 +4,7 @@
 -- returns {1, {one ...}, this server's clock (ms), {last run, last one that succeeded ...}}; a run is ''
 --         if there is none; one is "known waiting oldest longest" (1 if the record is a lock's; how many
 --         wait; ms that the first of them has waited, and that one of several holders has held KEY), and
---         below: "type permits holders digest left held count" and the holder's description below that;
+--         below: "type permits holders digest left held count slot" and the holder's description below that;
 --         '' if it is not held; "later N" if its record is of protocol N
 local answer, told = {}, {}
 
@@ -15,25 +15,25 @@ end
 
 local function longest_wait(line)
   local came = try('zrange', line, '0', '0', 'withscores')[2]
-  return math.max(math.min(now - (tonumber(came) or now), 2^53), 0)
+  return max(min(now - (number(came) or now), 2^53), 0)
 end
 
 -- -1: unknown, or there is one holder
 local function longest_hold(total)
   local longest = -1
-  for _, who in ipairs(total > 1 and kind_of_key() == 'zset'
+  for _, who in each(total > 1 and kind_of_key() == sorted
     and call('zrangebyscore', key, format('(%.0f', now), '+inf', 'limit', '0', '60') or {}) do
     local _, held_for = describe(who)
-    longest = math.max(longest, held_for)
+    longest = max(longest, held_for)
   end
   return longest
 end
 
 local function tell_runs()
   local last, success, began, succeeded = '', '', -1, -1
-  for _, run in ipairs(ARGV[3] == '1' and try('lrange', record .. ':runs', '-31', '-1') or {}) do
+  for _, run in each(ARGV[3] == '1' and try('lrange', record .. ':runs', '-31', '-1') or {}) do
     local how, since = run:match('^%S+ %d+ %d+ %S+ ([^\n]+)\nsince=(%d+)')
-    since = tonumber(since) or -1
+    since = number(since) or -1
     if since - now > 3600000 then -- noted by a wrong clock
       since = -1
     end
@@ -52,8 +52,8 @@ for i = 1, #KEYS, 4 do
   key, record, queue, waits = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
   local later, items, total = later_protocol(), holders(0, 1)
   local first = (total or 0) > 0 and items[1]
-  answer[#answer + 1] = format('%d %.0f %.0f %.0f\n', type(try('hget', record, 'fence')) == 'string' and 1 or 0,
-    count(queue) + count(waits), math.max(longest_wait(queue), longest_wait(waits)), longest_hold(total or 0))
+  answer[#answer + 1] = format('%d %.0f %.0f %.0f\n', type(peek('fence')) == 'string' and 1 or 0,
+    count(queue) + count(waits), max(longest_wait(queue), longest_wait(waits)), longest_hold(total or 0))
     .. (later and 'later ' .. later:sub(1, 15) or first
     and format('%s %.0f %.0f ', kind_of_key(), permits_of_key() or -1, total) .. first or '')
   tell_runs()

@@ -3,7 +3,7 @@
 -- ARGV: digest of a token that must still hold KEY ('': any holder will do), 1: even if KEY is no lock,
 --       who takes it away and why: each renewal by those that had it is answered with that
 -- returns {1 taken away, 0 free, -1 others hold it by now; then as inspect does}
-if try('hget', record, 'broken') == token then
+if peek('broken') == token then
   return {1, 'none', -1, 0, 0, 0, {}, {}}
 end
 local later = ARGV[4] ~= '1' and refuse_later()
@@ -11,7 +11,7 @@ if later then
   return later
 end
 drop_expired()
-local kind, permits, fence = kind_of_key(), permits_of_key(), try('hget', record, 'fence')
+local kind, permits, fence = kind_of_key(), permits_of_key(), peek('fence')
 local items, total = holders(0, 1000)
 if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
@@ -19,14 +19,14 @@ elseif not total then
   items, total = {show_holder('', call('pttl', key), 1)}, 1
 end
 local expected, found = ARGV[3], ARGV[3] == '' or #items < total
-for _, item in ipairs(items) do
+for _, item in each(items) do
   found = found or item:sub(1, 40) == expected
 end
 
 -- Those that the record knows.
 local function described()
   local fields, known = try('hkeys', record), {}
-  for _, field in ipairs(fields.err and {} or fields) do
+  for _, field in each(fields.err and {} or fields) do
     known[#known + 1] = field:match('^holder:(.*)')
   end
   return known
@@ -38,12 +38,12 @@ if answer == 1 then
   call('del', key)
   -- What is done stays done: nothing from here on may turn it into an error.
   pcall(forget_holders, '', nil, broken_by(ARGV[5]))
-  if kind == 'hash' then
+  if kind == reentrant then
     tell_redisson()
   end
   pcall(settle)
   try('hset', record, 'broken', token)
-  for i, who in ipairs(evicted) do
+  for i, who in each(evicted) do
     -- an owner of a reentrant lock may be the next one, too
     if i <= 1000 and holds(name_of(who)) == 0 then
       try('hset', record, 'break:' .. name_of(who), format('at=%.0f\n', now) .. ARGV[5])
@@ -54,5 +54,5 @@ end
 while #items > 60 do
   table.remove(items)
 end
-return {answer, kind, permits or -1, type(fence) == 'string' and tonumber(fence) or 0,
+return {answer, kind, permits or -1, type(fence) == 'string' and number(fence) or 0,
   answer == 1 and total or 0, 0, answer == 1 and items or {}, {}}

@@ -3,6 +3,7 @@
 -- ARGV: database, token, and what the script adds
 -- Defined in front of it: `afterlife` (ms, by which the record outlives the lock), `clustered`.
 local call, try, format = redis.call, redis.pcall, string.format
+local each, number = ipairs, tonumber
 local key, record, queue, wishes, waits = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]
 if database ~= '0' then
@@ -11,29 +12,31 @@ end
 local time = call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- KEY's Redis type is the kind of its lock: string, hash (reentrant), zset (shared, permits).
-local function kind_of_key()
-  return call('type', key).ok
+-- A field of the record.
+local function get(field)
+  return call('hget', record, field)
 end
 
--- N of -P, 0 for shared; nil if KEY is no sorted set of ours. Ours have an expiry, and we know the
--- first member.
-local function permits_of_key()
-  local permits = try('hget', record, 'permits')
-  local first = type(permits) == 'string' and try('zrange', key, '0', '0')[1]
-  return first and call('hget', record, 'holder:' .. first)
-    and call('pttl', key) >= 0 and tonumber(permits) or nil
+-- What the record says of one that holds KEY no more, and more fields.
+local function forget(who, ...)
+  try('hdel', record, 'holder:' .. who, 'fence:' .. who, 'break:' .. who, 'slot:' .. who, ...)
+end
+
+-- KEY's Redis type is the kind of its lock: sorted sets are those of shared locks and permits.
+local exclusive, reentrant, sorted = 'string', 'hash', 'zset'
+local function kind_of_key()
+  return call('type', key).ok
 end
 
 -- How often this token holds KEY. kind: KEY's, if the caller knows it; so below, too.
 local function holds(who, kind)
   kind = kind or kind_of_key()
-  if kind == 'string' then
+  if kind == exclusive then
     return call('getrange', key, '0', '256') == who and 1 or 0
-  elseif kind == 'hash' then
-    return tonumber(call('hget', key, who) or 0) or 0
-  elseif kind == 'zset' and permits_of_key() then
-    return (tonumber(call('zscore', key, who) or 0) or 0) > now and 1 or 0
+  elseif kind == reentrant then
+    return number(call('hget', key, who) or 0) or 0
+  elseif kind == sorted and get('holder:' .. who) then -- another program's sorted set has no description
+    return (number(call('zscore', key, who) or 0) or 0) > now and 1 or 0
   end
   return 0
 end
@@ -41,7 +44,7 @@ end
 -- The holds of a hash that the record knows; KEY may count more if the record was lost.
 local function known_holds()
   local fields, known = try('hkeys', record), {}
-  for _, field in ipairs(fields.err and {} or fields) do
+  for _, field in each(fields.err and {} or fields) do
     known[#known + 1] = field:match('^hold:(.*)')
   end
   return known

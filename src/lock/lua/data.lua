@@ -3,21 +3,21 @@
 -- A lock ends by itself, or the record knows who holds it. Another program's lock may be a string
 -- that never ends: nobody may enter it, and nobody may break it unasked.
 local function is_lock(kind)
-  if kind ~= 'string' and kind ~= 'hash' and kind ~= 'zset' then
+  if kind ~= exclusive and kind ~= reentrant and kind ~= sorted then
     return false
   elseif call('pttl', key) >= 0 then
     return true
   end
-  local first = kind == 'string' and call('getrange', key, '0', '256')
-    or kind == 'hash' and call('hlen', key) == 1 and call('hkeys', key)[1]
-    or kind == 'zset' and call('zrange', key, 0, 0)[1]
-  return first and type(try('hget', record, 'holder:' .. first)) == 'string'
+  local first = kind == exclusive and call('getrange', key, '0', '256')
+    or kind == reentrant and call('hlen', key) == 1 and call('hkeys', key)[1]
+    or kind == sorted and call('zrange', key, 0, 0)[1]
+  return first and type(peek('holder:' .. first)) == 'string'
 end
 
 -- A later protocol writes `v` and its number in front of the fence. All that know only earlier ones
 -- then find no fence, and take nothing.
 local function later_protocol()
-  local fence = try('hget', record, 'fence')
+  local fence = peek('fence')
   return type(fence) == 'string' and fence:match('^v(%d+)')
 end
 
@@ -27,8 +27,8 @@ local function refuse_later()
 end
 
 local function refuse(why, kind)
-  local name = kind == 'zset' and 'sorted set' or kind:sub(1, 20)
-  local lasts = kind == 'string' or kind == 'hash' or kind == 'zset'
+  local name = kind == sorted and 'sorted set' or kind:sub(1, 20)
+  local lasts = kind == exclusive or kind == reentrant or kind == sorted
   return redis.error_reply(format('%s KEY is a %s%s, which is not a lock', why, name,
     lasts and ' without an expiry' or ''))
 end

@@ -1,10 +1,10 @@
 -- Makes the owner's lease last for a ttl from now on, if it does not already.
 -- ARGV: ttl (ms), hold, 1: for the ttl that the lock was taken with, if that is known;
 --       and perhaps the pid of the keeper, for the description
--- returns {1, fence, description, permits (0: no such lock), lease left (ms)} kept,
+-- returns {1, fence, description, slot (0: none), lease left (ms)} kept,
 --         {0} held by someone else, {-1} gone, {-2, who has broken it and why} (ask.lua, break.lua)
-local ttl, hold = tonumber(ARGV[3]), ARGV[4]
-local broken = try('hget', record, 'break:' .. token)
+local ttl, hold = number(ARGV[3]), ARGV[4]
+local broken = peek('break:' .. token)
 if type(broken) == 'string' then
   return {-2, broken:sub(1, 1024)}
 end
@@ -12,14 +12,14 @@ local kind = kind_of_key()
 if kind == 'none' then
   return {-1}
 elseif holds(token, kind) == 0 then
-  return {kind == 'zset' and permits_of_key() and -1 or 0} -- others' entries are no reason
+  return {kind == sorted and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
 local text = describe(token)
 if text:find('^since=%d+~') then -- it has taken what a message granted
   text = text:gsub('~', '', 1)
   try('hset', record, 'holder:' .. token, text)
 end
-local taken = tonumber(text:match('\nttl=(%d+)\n')) or 0
+local taken = number(text:match('\nttl=(%d+)\n')) or 0
 if ARGV[5] == '1' and taken > 0 and taken <= 86400000 then
   ttl = taken
 end
@@ -28,14 +28,14 @@ if keeper and text:find('\n') and not text:find(keeper, 1, true) then
   text = text:gsub('\nkeeper=%d+', ''):gsub('\n', keeper, 1)
   try('hset', record, 'holder:' .. token, text)
 end
-if kind == 'hash' and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1
+if kind == reentrant and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1
     and #known_holds() > holds(token) then
   call('hincrby', key, token, 1) -- KEY was put back for another hold, the record not just lost
 end
 local left = prolong(token, ttl, kind)
 note_lease(token, ttl, left)
 try('pexpire', record, left + outlives(text))
-local fence = try('hget', record, 'fence')
-return {1, type(fence) == 'string' and tonumber(fence) or 0, text,
-  kind == 'zset' and permits_of_key() or 0,
-  kind == 'zset' and call('zscore', key, token) - now or left}
+local fence = peek('fence')
+return {1, type(fence) == 'string' and number(fence) or 0, text,
+  kind == sorted and slot_of(token) or 0,
+  kind == sorted and call('zscore', key, token) - now or left}

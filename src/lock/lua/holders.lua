@@ -19,16 +19,17 @@ local function broken_by(why)
   return ('0 - broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 250)
 end
 
--- "digest left held count", and the description below; the digest is the token's SHA-1. Of a holder that
+-- "digest left held count slot", and the description below; the digest is the token's SHA-1. Of a holder that
 -- was asked to stop, who has asked, why, and how long ago (ms).
 local function show_holder(who, left, count)
   local text, held_for = describe(who)
-  local broken = try('hget', record, 'break:' .. name_of(who))
+  local broken = peek('break:' .. name_of(who))
   local at, why = (type(broken) == 'string' and broken or ''):match('^at=(%d+)\n(.*)$')
   if at then
-    text = format('%s\nasked=%.0f\n', text, math.max(now - at, 0)) .. why:sub(1, 1000)
+    text = format('%s\nasked=%.0f\n', text, max(now - at, 0)) .. why:sub(1, 1000)
   end
-  return format('%s %.0f %.0f %.0f\n', redis.sha1hex(name_of(who)), left, held_for, count) .. text
+  return format('%s %.0f %.0f %.0f %.0f\n', redis.sha1hex(name_of(who)), left, held_for, count,
+    slot_of(who) or 0) .. text
 end
 
 -- returns who holds KEY, without the first `from`, and how many do in all; nil: KEY is no lock
@@ -36,26 +37,26 @@ local function holders(from, most)
   local kind, left, items = kind_of_key(), call('pttl', key), {}
   if kind == 'none' then
     return items, 0
-  elseif kind == 'string' then
+  elseif kind == exclusive then
     if from == 0 then
       add(items, show_holder(call('getrange', key, 0, 256), left, 1))
     end
     return items, 1
-  elseif kind == 'hash' and (left >= 0 or call('exists', record) == 1) then
+  elseif kind == reentrant and (left >= 0 or call('exists', record) == 1) then
     local total = call('hlen', key)
     local fields = from == 0 and total <= 60 and call('hgetall', key) or {}
     for i = 1, #fields, 2 do
-      local count = tonumber(fields[i + 1]) or 1
+      local count = number(fields[i + 1]) or 1
       if not add(items, show_holder(fields[i], left, count >= 1 and count < 2^53 and count or 1)) then
         break
       end
     end
     return items, total
-  elseif kind == 'zset' and permits_of_key() then
+  elseif kind == sorted and permits_of_key() then
     local after = format('(%.0f', now)
     local page = call('zrangebyscore', key, after, '+inf', 'withscores', 'limit', from, most)
     for i = 1, #page, 2 do
-      local ends = math.min(tonumber(page[i + 1]), 2^53)
+      local ends = min(number(page[i + 1]), 2^53)
       if not add(items, show_holder(page[i], ends - now, 1)) then
         break
       end

@@ -10,9 +10,9 @@ end
 if token ~= '' then
   local held = holds(token)
   items = held > 0 and {show_holder(token, call('pttl', key), held)}
-  total = math.min(held, 1)
+  total = min(held, 1)
 else
-  items, total = holders(tonumber(ARGV[3]), 60)
+  items, total = holders(number(ARGV[3]), 60)
 end
 
 local function count(line)
@@ -24,8 +24,8 @@ end
 local function show_waiter(shown, place, came)
   local wish = try('hget', wishes, place)
   local kind, permits, text =
-    (type(wish) == 'string' and wish or ''):match('^%d+ (%l+) (%d+) [^\n]*\n(.*)$')
-  local waited = math.max(math.min(now - tonumber(came), 2^53), 0)
+    (type(wish) == 'string' and wish or ''):match('^%d+ (%l+) (%d+)[^\n]*\n(.*)$')
+  local waited = max(min(now - number(came), 2^53), 0)
   return add(shown, format('%s %.0f %s %s\n', redis.sha1hex(place), waited,
     (kind or '-'):sub(1, 8), (permits or '0'):sub(1, 18)) .. (text or ''):sub(1, 1024))
 end
@@ -33,21 +33,21 @@ end
 -- Those of the queue, then those who only wait.
 local function waiters(from)
   local shown = {}
-  for _, line in ipairs({queue, waits}) do
+  for _, line in each({queue, waits}) do
     local page = #shown < 60 and try('zrange', line, from, from + 59 - #shown, 'withscores')
     for i = 1, page and not page.err and #page or 0, 2 do
       if not show_waiter(shown, page[i], page[i + 1]) then
         return shown
       end
     end
-    from = math.max(from - count(line), 0)
+    from = max(from - count(line), 0)
   end
   return shown
 end
 
 local info = try('info', 'replication')
-local fence = try('hget', record, 'fence')
+local fence = peek('fence')
 return {not total and -1 or total > 0 and 1 or 0, kind_of_key(), permits_of_key() or -1,
-  type(fence) == 'string' and tonumber(fence) or 0, total or 0,
-  count(queue) + count(waits), items or {}, waiters(tonumber(ARGV[4])),
+  type(fence) == 'string' and number(fence) or 0, total or 0,
+  count(queue) + count(waits), items or {}, waiters(number(ARGV[4])),
   type(info) == 'string' and info:find('role:slave', 1, true) and 1 or 0}

@@ -1,10 +1,37 @@
 -- How long KEY and its record last, and what the record says of a holder.
+local max, min, floor = math.max, math.min, math.floor
+
+-- A field of the record; an error is a table with `err`.
+local function peek(field)
+  return try('hget', record, field)
+end
+
+-- N of -P, 0 for shared; nil if KEY is no sorted set of ours. Ours have an expiry, and we know the
+-- first member. And whether the holders have slots: then a quarter was added to N, so that an earlier
+-- redlock, which knows no slots, finds another N than its own, and says so. What it shows is rounded.
+local function permits_of_key()
+  local permits = peek('permits')
+  local first = type(permits) == 'string' and try('zrange', key, '0', '0')[1]
+  permits = first and get('holder:' .. first)
+    and call('pttl', key) >= 0 and number(permits)
+  if permits then
+    return floor(permits), permits % 1 ~= 0
+  end
+end
+
+-- The slot (1 to N) that this token has, and how many moves there had been when it was asked for (slots.lua).
+local function slot_of(who)
+  local slot = try('zscore', key, who) and number(peek('slot:' .. who))
+  if slot then
+    return slot % 2^20, floor(slot / 2^20)
+  end
+end
 
 -- A lease never ends sooner than it did: its holder relies on that, and so do those that share KEY.
 -- Returns how long KEY lasts now.
 local function prolong(who, lease, kind)
-  if kind == 'zset' then
-    call('zadd', key, math.max(now + lease, call('zscore', key, who) or 0), who)
+  if kind == sorted then
+    call('zadd', key, max(now + lease, call('zscore', key, who) or 0), who)
   end
   local left = call('pttl', key)
   if left < lease then
@@ -16,7 +43,7 @@ end
 
 -- For how long what is beside KEY outlives a lock that has this description (--remember; ms).
 local function outlives(text)
-  return math.min(text:find('\nremember=', 1, true) and tonumber(text:match('\nremember=(%d+)\n'))
+  return min(text:find('\nremember=', 1, true) and number(text:match('\nremember=(%d+)\n'))
     or afterlife, 2^42)
 end
 
@@ -26,14 +53,14 @@ local function lease_fields(who, ttl, left)
 end
 
 local function note_lease(who, ttl, left)
-  local longest = tonumber(try('hget', record, 'ttl')) or 0
-  try('hset', record, lease_fields(who, math.max(longest, ttl), left))
+  local longest = number(peek('ttl')) or 0
+  try('hset', record, lease_fields(who, max(longest, ttl), left))
 end
 
 -- What a holder wrote about itself, and for how long it has held KEY (ms, -1 unknown).
 local function describe(who)
-  local text = who and try('hget', record, 'holder:' .. who)
+  local text = who and peek('holder:' .. who)
   text = type(text) == 'string' and text:sub(1, 1024) or ''
-  local since = tonumber(text:match('^since=(%d+)'))
-  return text, since and math.max(now - since, 0) or -1
+  local since = number(text:match('^since=(%d+)'))
+  return text, since and max(now - since, 0) or -1
 end

@@ -24,17 +24,17 @@ end
 
 -- Takes one hold back. What is done stays done: a later error changes nothing.
 local function remove(who, hold, kind)
-  if kind == 'string' then
+  if kind == exclusive then
     call('del', key)
-  elseif kind == 'zset' then
+  elseif kind == sorted then
     call('zrem', key, who)
   elseif not is_counted(who, hold) or call('hincrby', key, who, -1) > 0 then
     return
   else
     call('hdel', key, who)
   end
-  local gone = kind == 'string' or call('exists', key) == 0
-  try('hdel', record, 'holder:' .. who, 'fence:' .. who, 'break:' .. who, unpack(gone and {'until', 'permits'} or {}))
+  local gone = kind == exclusive or call('exists', key) == 0
+  forget(who, unpack(gone and {'until', 'permits'} or {}))
 end
 
 -- In a cluster PUBLISH goes to all nodes; since Redis 7 SPUBLISH goes only to those of the slot.

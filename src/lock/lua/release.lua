@@ -1,16 +1,15 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and those of `acquire`
 --       first, which begin with '+'), min_hold (ms), how the run ended ('': there was none; note_run)
--- returns {1, permits (0: no such lock)} released, {0} held by someone else, {-1} gone
-local hold, min_hold, ended = ARGV[3], tonumber(ARGV[4]), ARGV[5]
+-- returns {1} released, {0} held by someone else, {-1} gone
+local hold, min_hold, ended = ARGV[3], number(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)
-local permits = kind == 'zset' and permits_of_key() or 0
 
 -- A hold of the token: one of `acquire` first, then one that the record has lost. It is the same on
 -- every server. Nil for a request that arrives twice.
 local function pick_hold()
-  if try('hget', record, 'last:' .. token) == hold then
+  if peek('last:' .. token) == hold then
     return
   end
   try('hset', record, 'last:' .. token, hold)
@@ -21,16 +20,16 @@ end
 
 -- KEY stays with its owner for that long, and nobody can take it.
 local function keep_for_min_hold()
-  if kind == 'zset' then
+  if kind == sorted then
     call('zadd', key, 'xx', now + min_hold, token)
   end
-  local left = kind == 'zset' and call('pttl', key) or 0
+  local left = kind == sorted and call('pttl', key) or 0
   if left < min_hold then
     call('pexpire', key, min_hold)
     left = min_hold
   end
   note_lease(token, min_hold, left)
-  for _, line in ipairs({queue, waits}) do
+  for _, line in each({queue, waits}) do
     local head = try('zrange', line, 0, 0)
     if not head.err and head[1] then
       tell(head[1], 0, 0, min_hold, '-')
@@ -40,14 +39,14 @@ end
 
 -- Whether this hold is the one that KEY counts, and not one that has been given back.
 local function is_last()
-  return held == 1 and (kind ~= 'hash' or #known_holds() == 0
+  return held == 1 and (kind ~= reentrant or #known_holds() == 0
     or try('hexists', record, 'hold:' .. hold) ~= 0)
 end
 
 -- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
 -- else with the last.
 local function note_end(is_last)
-  if kind == 'hash' and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
+  if kind == reentrant and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
     if not is_last then
       return
     end
@@ -59,7 +58,7 @@ local function note_end(is_last)
   end
 end
 
-if kind == 'hash' and held > 0 and hold:find('^%*') then
+if kind == reentrant and held > 0 and hold:find('^%*') then
   hold = pick_hold()
 end
 if ended ~= '' and hold then
@@ -72,18 +71,18 @@ if held > 0 then
     remove(token, hold, kind)
   end
   if min_hold > 0 or afterlife == 0 then -- else a grant, or an extend, has seen to it
-    try('pexpire', record, math.max(call('pttl', key), min_hold) + outlives(describe(token)))
+    try('pexpire', record, max(call('pttl', key), min_hold) + outlives(describe(token)))
   end
-  if kind == 'hash' then
+  if kind == reentrant then
     tell_redisson()
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.
 if try('exists', queue, waits) ~= 0 then
-  if held == 0 or kind == 'hash' then -- no other kind's holder has a place
+  if held == 0 or kind == reentrant then -- no other kind's holder has a place
     pcall(leave, queue, place_of(token, ARGV[3]))
     pcall(leave, waits, place_of(token, ARGV[3]))
   end
   pcall(settle)
 end
-return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}
+return {held > 0 and 1 or kind == 'none' and -1 or 0}

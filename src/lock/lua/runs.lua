@@ -10,7 +10,7 @@ local ahead = 3600000
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
 -- was noted now: then the caller removes it, or puts the dot in. Never fails.
 local function note_run(who, ended, ends)
-  local text, name = try('hget', record, 'holder:' .. who), record .. ':runs'
+  local text, name = peek('holder:' .. who), record .. ':runs'
   local since, mark
   if type(text) == 'string' then
     since, mark = text:match('^since=(%d+)(.)')
@@ -19,14 +19,14 @@ local function note_run(who, ended, ends)
     return
   end
   if ended:find('^0') then
-    ended = (try('hget', record, 'fence:' .. who) or try('hget', record, 'fence') or 0) .. ended:sub(2)
+    ended = (peek('fence:' .. who) or peek('fence') or 0) .. ended:sub(2)
   end
   local count = try('rpush', name, format('%s %.0f %s\n', who:sub(1, 16),
-    math.max((ends or now) - since, 0), ended) .. text:sub(1, 500))
+    max((ends or now) - since, 0), ended) .. text:sub(1, 500))
   if type(count) == 'number' and count > 30 then -- the last twenty stay, and the last that succeeded
     local succeeded, last
-    for _, run in ipairs(try('lrange', name, -99, -21)) do
-      local began = tonumber(run:match(' exit 0\nsince=(%d+)'))
+    for _, run in each(try('lrange', name, -99, -21)) do
+      local began = number(run:match(' exit 0\nsince=(%d+)'))
       if began and began > (last or 0) and began - now < ahead then
         succeeded, last = run, began
       end
@@ -37,7 +37,7 @@ local function note_run(who, ended, ends)
     end
   end
   local left = try('pttl', name) -- as long as the longest that was asked for
-  try('pexpire', name, math.max(type(left) == 'number' and left or 0, outlives(text)))
+  try('pexpire', name, max(type(left) == 'number' and left or 0, outlives(text)))
   return text
 end
 
@@ -47,10 +47,10 @@ local function find_success(description)
   if not description:find('\nonce=', 1, true) then
     return
   end
-  local once, found, age = tonumber(description:match('\nonce=(%d+)\n')) or 0
+  local once, found, age = number(description:match('\nonce=(%d+)\n')) or 0
   local all = try('lrange', record .. ':runs', -99, -1)
-  for _, run in ipairs(all) do
-    local began = tonumber(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+)~? '))
+  for _, run in each(all) do
+    local began = number(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+)~? '))
     if began and now - began < (age or once) and began - now < ahead then
       found, age = run, now - began
     end
@@ -64,11 +64,11 @@ local unknown = '0 - unknown'
 -- Holders of a sorted set end one by one, by this server's clock. Returns KEY's kind after that.
 local function drop_expired()
   local kind = kind_of_key()
-  if kind == 'zset' and permits_of_key() then
-    for _, who in ipairs(call('zrangebyscore', key, '-inf', now)) do
+  if kind == sorted and permits_of_key() then
+    for _, who in each(call('zrangebyscore', key, '-inf', now)) do
       note_run(who, unknown, call('zscore', key, who))
       call('zrem', key, who)
-      try('hdel', record, 'holder:' .. who, 'fence:' .. who, 'break:' .. who)
+      forget(who)
     end
     kind = kind_of_key()
   end

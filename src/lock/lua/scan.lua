@@ -7,7 +7,7 @@ repeat
   local page = call('scan', cursor, 'match', pattern, 'count', 250)
   cursor = page[1]
   looked = looked + 250
-  for _, name in ipairs(page[2]) do
+  for _, name in each(page[2]) do
     if #name < 4200 then
       names[#names + 1] = name
     end

@@ -3,15 +3,17 @@
 -- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
 -- A 0 or + before `seen` says that the waiter understands ages. A waiter of an earlier version has
 -- neither, and takes no message with an age. That version cannot read a wish with +: it would grant
--- KEY to the place and not to the token.
+-- KEY to the place and not to the token. Nor can it read one with a slot; and a wish for a permit without
+-- one cannot be granted here: whoever has it asks again.
 local function read_wish(place)
   local text = call('hget', wishes, place)
   local ttl, kind, permits, clock, hold, request, knows, seen, description =
-    (text or ''):match('^(%d+) (%l+) (%d+) (%d+) (%S+) (%d+) ?([0+]?)(%d*)\n(.*)$')
+    (text or ''):match('^(%d+) (%l+) (%S+) (%d+) (%S+) (%d+) ?([0+]?)(%d*)\n(.*)$')
+  local permits, slot, moves = read_permits(permits)
   local named = ttl and place:sub(1, #hold + 1) == hold .. ':' -- an earlier version's is the token
-  return ttl and {who = named and place:sub(#hold + 2) or place,
-    ttl = tonumber(ttl), kind = kind, permits = tonumber(permits),
-    clock = tonumber(clock), hold = hold, request = request, seen = tonumber(seen) or now,
+  return permits and {who = named and place:sub(#hold + 2) or place,
+    ttl = number(ttl), kind = kind, permits = permits, slot = slot, moves = moves,
+    clock = number(clock), hold = hold, request = request, seen = number(seen) or now,
     knows_age = knows ~= '', description = description}
 end
 
@@ -21,18 +23,19 @@ local function fits(who, wish, kind)
     return true
   elseif kind ~= wish.kind then
     return false
-  elseif kind == 'hash' then
+  elseif kind == reentrant then
     return call('hexists', key, who) == 1
   end
-  return kind == 'zset' and permits_of_key() == wish.permits
-    and (wish.permits == 0 or call('zcard', key) < wish.permits)
+  local permits, has_slots = permits_of_key()
+  return kind == sorted and permits == wish.permits and (permits == 0
+    or has_slots and call('zcard', key) < permits and pick_slot(who, wish))
 end
 
 -- A fence is a whole number that a double can hold: past it counting would stand still. It is read
 -- once, as only a grant writes it.
 local known_fence
 local function stored_fence()
-  local fence = known_fence or tonumber(call('hget', record, 'fence') or 0)
+  local fence = known_fence or number(get('fence') or 0)
   known_fence = fence and fence >= 0 and fence < 2^53 - 1 and fence % 1 == 0 and fence
   return known_fence
 end
@@ -44,11 +47,11 @@ end
 local function next_fence(who, wish, again)
   local stored = stored_fence()
   if (wish.kept or 0) > 0 then
-    stored = math.max(stored, wish.kept)
+    stored = max(stored, wish.kept)
   elseif again and stored > 0 then
-    return tonumber(call('hget', record, 'fence:' .. who)) or stored, stored
+    return number(get('fence:' .. who)) or stored, stored
   else
-    stored = math.max(stored + 1, math.min(wish.clock, now + 86400000))
+    stored = max(stored + 1, min(wish.clock, now + 86400000))
   end
   return stored, stored
 end
@@ -56,12 +59,12 @@ end
 -- Nobody holds KEY: what the record says of holders is over, except for `kept`. Their runs are noted,
 -- but for that of `spared`, which gets KEY back. ended: how (note_run); nil: that is unknown.
 local function forget_holders(kept, spared, ended)
-  for _, field in ipairs(call('hkeys', record)) do
+  for _, field in each(call('hkeys', record)) do
     if not (' fence broken began ' .. kept):find(' ' .. field .. ' ', 1, true) then
       local who = field:match('^holder:(.*)')
       if who and who ~= spared then
         note_run(who, ended or unknown,
-          not ended and math.min(tonumber(call('hget', record, 'until')) or now, now))
+          not ended and min(number(get('until')) or now, now))
       end
       call('hdel', record, field)
     end
@@ -70,31 +73,42 @@ end
 
 -- If the record has not seen its holder go, KEY was evicted or deleted: the record begins anew.
 local function note_loss(kind)
-  local ends = kind == 'none' and tonumber(call('hget', record, 'until')) or 0
+  local ends = kind == 'none' and number(get('until')) or 0
   if ends > now + 100 then
     call('hset', record, 'began', format('%.0f', now))
     try('hdel', record, 'last', 'until')
   end
 end
 
--- The record first and KEY last: a refusal on the way leaves nothing held. kind: KEY's, as it is.
+-- The record first and KEY last: a refusal on the way leaves nothing held. kind: KEY's, as it is. Returns
+-- the fence, the slot, and the slots that are free. Who has moved to another slot gets a new fence: that of
+-- the slot's last holder may be larger than the old one.
 local function grant(who, wish, lease, kind)
   local again = kind ~= 'none' and holds(who, kind) > 0
+  local slot, free
+  if wish.slot then
+    slot, free = pick_slot(who, wish)
+    again = again and slot == slot_of(who)
+  end
   local fence, stored = next_fence(who, wish, again)
   local text, fields = wish.description, {'fence', format('%.0f', stored)}
   local function note(...)
-    for _, item in ipairs({...}) do
+    for _, item in each({...}) do
       fields[#fields + 1] = item
     end
   end
   if not text:find('^since=') then
     text = format('since=%.0f%s %s\n', now, wish.mark or '', wish.hold) .. text
   end
-  if not again or wish.kind ~= 'hash' then
+  if not again or wish.kind ~= reentrant then
     note('holder:' .. who, text)
   end
-  if wish.kind == 'zset' then
-    note('permits', wish.permits, 'fence:' .. who, format('%.0f', fence))
+  if wish.kind == sorted then
+    note('permits', wish.permits + (slot and 0.25 or 0), 'fence:' .. who, format('%.0f', fence))
+  end
+  if slot then
+    local _, moves = slot_of(who)
+    note('slot:' .. who, max(moves or 0, wish.moves) * 2^20 + slot, 'taken:' .. slot, who)
   end
   if kind == 'none' then
     forget_holders('last until ttl ', who)
@@ -102,26 +116,26 @@ local function grant(who, wish, lease, kind)
   end
   call('hset', record, unpack(fields))
   known_fence = stored
-  call('pexpire', record, math.max(kind ~= 'none' and call('pttl', key) or 0, lease) + outlives(text))
-  if wish.kind == 'string' and not again then
+  call('pexpire', record, max(kind ~= 'none' and call('pttl', key) or 0, lease) + outlives(text))
+  if wish.kind == exclusive and not again then
     call('set', key, who, 'px', lease)
     return fence
-  elseif wish.kind == 'zset' then
+  elseif wish.kind == sorted then
     call('zadd', key, 'nx', now + lease, who)
-  elseif wish.kind == 'hash' and call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
+  elseif wish.kind == reentrant and call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
     call('hincrby', key, who, 1)
   end
   local left = prolong(who, lease, wish.kind)
   if kind ~= 'none' then
     note_lease(who, wish.ttl, left)
   end
-  return fence
+  return fence, slot or 0, table.concat(free or {}, ' ')
 end
 
 -- How many subscribers each place has: {channel, number, ...}.
 local function listeners(places)
   local channels = {}
-  for i, place in ipairs(places) do
+  for i, place in each(places) do
     channels[i] = record .. ':' .. place
   end
   return try('pubsub', sharded and 'shardnumsub' or 'numsub', unpack(channels))
@@ -149,13 +163,13 @@ end
 -- message says how long after the arrival of its request the grant ends: the waiter knows when it sent
 -- that request, but not when this happens.
 local function grant_to_waiter(place, wish, kind)
-  local lease = math.min(wish.ttl, unanswered)
+  local lease = min(wish.ttl, unanswered)
   wish.mark = '~'
-  local ends = math.min(math.max(now - wish.seen, 0) + lease, wish.ttl)
-  local age = math.max(now - (tonumber(try('hget', record, 'began')) or now), 0)
-  local fence = grant(wish.who, wish, lease, kind)
+  local ends = min(max(now - wish.seen, 0) + lease, wish.ttl)
+  local age = max(now - (number(peek('began')) or now), 0)
+  local fence, slot = grant(wish.who, wish, lease, kind)
   local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold,
-    wish.knows_age and age or nil)
+    wish.knows_age and age or nil, wish.slot and slot or nil)
   local told = type(heard) == 'number'
   if told then
     leave(queue, place)
@@ -170,8 +184,8 @@ end
 -- line are told to ask, as they are the most likely to be there. Their requests continue the work.
 local most = 100
 local function hand_on()
-  for _, line in ipairs({queue, waits}) do
-    for _, place in ipairs(call('zrange', line, -5, -1)) do
+  for _, line in each({queue, waits}) do
+    for _, place in each(call('zrange', line, -5, -1)) do
       tell(place, 0, 0, 0, '-')
     end
   end
@@ -182,12 +196,12 @@ end
 local function tell_waits(before, caller)
   local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', '0', most), false
   local heard = places[1] and listeners(places)
-  for i, place in ipairs(places) do
+  for i, place in each(places) do
     local wish = place ~= caller and heard[2 * i] ~= 0 and read_wish(place)
     if place == caller then
       told = true
     elseif wish then
-      tell(place, wish.request, 0, math.min(wish.ttl, 10000), wish.hold)
+      tell(place, wish.request, 0, min(wish.ttl, 10000), wish.hold)
     end
   end
   if places[1] then
@@ -196,7 +210,7 @@ local function tell_waits(before, caller)
   return told, not places[most]
 end
 
--- Returns the caller's fence if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
+-- Returns what a grant does if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
 -- was free. A queue beside a record that holds no fence is not ours. kind: KEY's, if the caller has looked
 -- for those whose lease is over, and whether KEY was lost.
 local function settle(caller, kind)

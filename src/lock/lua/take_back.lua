@@ -5,21 +5,20 @@
 -- returns as release.lua does
 local hold, kind = ARGV[3], kind_of_key()
 local held = holds(token, kind)
-local permits = kind == 'zset' and permits_of_key() or 0
 if held > 0 then
   remove(token, hold, kind)
-  if kind == 'hash' then
+  if kind == reentrant then
     tell_redisson()
   end
 end
 -- What is done stays done: nothing from here on may turn it into an error.
-for _, line in ipairs({queue, waits}) do
+for _, line in each({queue, waits}) do
   pcall(leave, line, place_of(token, hold))
-  for _, range in ipairs({{0, 0}, {-5, -1}}) do
+  for _, range in each({{0, 0}, {-5, -1}}) do
     local places = try('zrange', line, unpack(range))
-    for _, place in ipairs(places) do
+    for _, place in each(places) do
       tell(place, 0, 0, 0, '-')
     end
   end
 end
-return {held > 0 and 1 or kind == 'none' and -1 or 0, permits}
+return {held > 0 and 1 or kind == 'none' and -1 or 0}

@@ -383,7 +383,6 @@ static void make_session(struct session *session, struct settings *settings,
 		  data[1] & 64 ? 1000 : 0);
 	lock->wish.kind = data[1] % 8 % (KIND_NONE + 1);
 	lock->wish.permits = lock->wish.kind == KIND_PERMITS ? 2 : 0;
-	quorum->permits = lock->wish.permits > 0 ? lock->wish.permits : 1;
 	lock->wish.validity_needed = data[1] & 128 ? 500 : 0;
 	record_describe(&lock->wish.description, 1, "fuzz", TTL, true,
 			BREAK_STOPS);

@@ -188,7 +188,7 @@ static void fuzz_message(const char *text, size_t size)
 {
 	struct url url = {.name = (char *)"server"};
 	struct server server = {.url = url};
-	struct quorum quorum = {.servers = &server, .count = 1, .permits = 1};
+	struct quorum quorum = {.servers = &server, .count = 1};
 	struct lock lock = {
 		.ballot.quorum = &quorum, .wish.ttl = 30000, .grant.hold = "-"};
 	struct requests requests = {.lock = &lock};

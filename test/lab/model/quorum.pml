@@ -2,7 +2,7 @@
  * A lock on three servers, of which a quorum must agree (redlock-protocol(7)).
  * See README for what is left out and why, ./check for how it is run.
  *
- * CLIENTS, PERMITS, TTL, DRIFT; RENEW, HEAL, RESTART, FENCE, REPEAT add what
+ * CLIENTS, TTL, DRIFT; RENEW, HEAL, RESTART, FENCE, REPEAT add what
  * they say; with BREAK an operator takes locks away, and there is no time; with
  * AT_ONCE that, and putting back, is one step on all servers; with WISHED an operator
  * asks holders to stop, with FROZEN ends leases that cannot be renewed; with ONCE no
@@ -14,7 +14,7 @@
  * known everywhere at first, but with NEW_KEY.
  * One rule is left out by RAISE_ANYWHERE, NO_RAISE, NO_QUARANTINE, NO_DRIFT,
  * FROM_REPLY, ONE_TOKEN, PLAIN_DEL, EXTEND_ANY, EXTEND_TAKES, HEAL_ALONE,
- * LATE_REPLY, KEPT_ALIVE, MAJORITY, NO_LEARNING, NO_HEARING, HEAR_NEAR, NO_RECORD,
+ * LATE_REPLY, KEPT_ALIVE, NO_LEARNING, NO_HEARING, HEAR_NEAR, NO_RECORD,
  * BLIND_TO_HOLDERS, READ_ON, FREES, BROKEN_KEPT; with OVERLAP the search goes on to two
  * holders at once. IN_ORDER keeps the servers and clients where they are, for a
  * trail that is easier to read.
@@ -22,9 +22,6 @@
 #define M 3
 #ifndef CLIENTS
 #define CLIENTS 2
-#endif
-#ifndef PERMITS
-#define PERMITS 1
 #endif
 #ifndef TTL
 #define TTL 3
@@ -40,11 +37,7 @@
 #endif
 #define TOKENS (CLIENTS * NAMES)
 
-#ifdef MAJORITY
 #define QUORUM (M / 2 + 1)
-#else
-#define QUORUM (M * PERMITS / (PERMITS + 1) + 1)
-#endif
 
 #ifdef FORGET
 #ifndef LONG
@@ -219,7 +212,7 @@ inline check_exclusion() {
 		:: else
 		fi
 	}
-	assert(result <= PERMITS);
+	assert(result <= 1);
 #endif
 	skip
 }
@@ -531,7 +524,7 @@ inline acquire(s, t, kept) {
 	record[s] = (record[s] > 0 -> record[s] : 1);
 #endif
 	count_holders(s);
-	result = (HAS_LEFT(s, t) || result < PERMITS);
+	result = (HAS_LEFT(s, t) || result == 0);
 	if
 	:: result ->
 #ifdef FENCE

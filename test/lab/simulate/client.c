@@ -135,8 +135,9 @@ static bool start_command(struct client *client, const struct lock *lock,
 	command->runs = true;
 	tell(client, "COMMAND begins");
 	judge_begin(client->number, lock->grant.fence,
-		    lock->wish.kind == KIND_REENTRANT ? client->number % 2 + 1
-						      : 0);
+		    lock->wish.kind == KIND_REENTRANT
+			    ? (int64_t)client->number % 2 + 1
+			    : lock->grant.slot);
 	plan_held(client->number);
 	world_at(world_now + lasts, do_exit, client, life);
 	watch_command(client);
@@ -156,11 +157,8 @@ static void open_lock(struct client *client, struct quorum *quorum,
 		copies[i] = url_copy(&urls[i]);
 	quorum_init(quorum, copies, plan.servers, key->timeout,
 		    plan.quarantine > 0);
-	if (client->plan->kind == KIND_PERMITS)
-		quorum->permits = key->permits;
 	lock_init(lock, quorum, key->name, key->ttl, plan.quarantine);
 	lock->wish.kind = client->plan->kind;
-	lock->wish.permits = quorum->permits > 1 ? quorum->permits : 0;
 	if (client->plan->kind == KIND_PERMITS)
 		lock->wish.permits = key->permits;
 	if (client->plan->kind == KIND_REENTRANT)

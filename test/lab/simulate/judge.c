@@ -7,7 +7,7 @@ struct hold {
 	bool runs;
 	enum kind kind;
 	int64_t fence;
-	size_t owner;
+	int64_t part; /* judge_begin */
 	int64_t since;
 };
 
@@ -21,9 +21,9 @@ struct figures figures;
 static struct hold holds[CLIENTS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 
-/* The largest fences so far: of all, and of those by kind and owner. */
+/* The largest fences so far: of all, and of those by kind, owner and slot. */
 static struct {
-	int64_t all, exclusive, owned[3];
+	int64_t all, exclusive, owned[3], slot[PERMITS_DRAWN + 1];
 } largest[KEYS_MOST];
 
 /* --- who holds what -------------------------------------------------------- */
@@ -36,7 +36,9 @@ static bool excludes(const struct hold *a, const struct hold *b)
 	case KIND_EXCLUSIVE:
 		return true;
 	case KIND_REENTRANT:
-		return a->owner != b->owner;
+		return a->part != b->part;
+	case KIND_PERMITS:
+		return a->part == b->part;
 	default:
 		return false;
 	}
@@ -57,10 +59,15 @@ static void check_others(size_t client, const struct key_plan *key)
 					key->name, i,
 					(double)holds[i].since / 1e6, client);
 	}
-	if (holds[client].kind == KIND_PERMITS && count > key->permits)
+	if (holds[client].kind != KIND_PERMITS)
+		return;
+	if (count > key->permits)
 		world_violation("%lld hold %s, which has %lld permits",
 				(long long)count, key->name,
 				(long long)key->permits);
+	if (holds[client].part < 1 || holds[client].part > key->permits)
+		world_violation("client %zu holds slot %lld of %s", client,
+				(long long)holds[client].part, key->name);
 }
 
 /* The largest fence of an earlier holder that excludes this one. */
@@ -70,7 +77,9 @@ static int64_t earlier_fence(size_t key, const struct hold *hold)
 	case KIND_EXCLUSIVE:
 		return largest[key].all;
 	case KIND_REENTRANT:
-		return largest[key].owned[3 - hold->owner];
+		return largest[key].owned[3 - hold->part];
+	case KIND_PERMITS:
+		return largest[key].slot[hold->part];
 	default:
 		return largest[key].exclusive;
 	}
@@ -96,7 +105,9 @@ static void check_fence(size_t client, size_t key)
 	if (hold->kind == KIND_EXCLUSIVE)
 		raise(&largest[key].exclusive, hold->fence);
 	if (hold->kind == KIND_REENTRANT)
-		raise(&largest[key].owned[hold->owner], hold->fence);
+		raise(&largest[key].owned[hold->part], hold->fence);
+	if (hold->kind == KIND_PERMITS)
+		raise(&largest[key].slot[hold->part], hold->fence);
 }
 
 static bool is_settled(void)
@@ -108,12 +119,12 @@ static bool is_settled(void)
 	return false;
 }
 
-void judge_begin(size_t client, int64_t fence, size_t owner)
+void judge_begin(size_t client, int64_t fence, int64_t part)
 {
 	size_t key = plan.client[client].key;
 
 	holds[client] = (struct hold){true, plan.client[client].kind, fence,
-				      owner, world_now};
+				      part, world_now};
 	figures.grants++;
 	figures.calm_grants += is_settled();
 	check_others(client, &plan.key[key]);

@@ -6,8 +6,9 @@
 
 #include "plan.h"
 
-/* COMMAND of a client runs from now on. owner: of a reentrant lock, else 0. */
-void judge_begin(size_t client, int64_t fence, size_t owner);
+/* COMMAND of a client runs from now on. part: the owner of a reentrant lock, or the slot
+ * of a permit, else 0. */
+void judge_begin(size_t client, int64_t fence, int64_t part);
 void judge_end(size_t client);
 
 /* A client waits in the queue, or does no longer. */

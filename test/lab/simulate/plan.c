@@ -16,6 +16,7 @@
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
 
 struct plan plan;
+bool plan_permits;
 size_t plan_faults[FAULT_KINDS];
 
 static int64_t cuts[HOSTS_MOST][NODES_MOST];
@@ -59,7 +60,12 @@ static void draw_key(struct chance *chance, size_t i)
 	snprintf(key->name, sizeof(key->name), "key%zu", i);
 	key->kind = kinds[chance_between(chance, 0, 5)];
 	key->mixed = key->kind == KIND_SHARED;
-	key->permits = chance_between(chance, 1, 4);
+	key->permits = chance_between(chance, 1, PERMITS_DRAWN);
+	if (plan_permits) {
+		key->kind = KIND_PERMITS;
+		key->mixed = false;
+		key->permits = 2 + key->permits % (PERMITS_DRAWN - 1);
+	}
 	key->ttl = pick(chance, ttls, sizeof(ttls) / sizeof(ttls[0]));
 	key->timeout = lease_server_timeout(key->ttl);
 	key->kill_after = chance_between(chance, 0, lease_kill_after(key->ttl));

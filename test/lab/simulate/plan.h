@@ -28,11 +28,12 @@
 #define KEYS_MOST 3
 #define CLIENTS_MOST 50
 #define FAULTS_MOST 200
+#define PERMITS_DRAWN 4
 
 struct key_plan {
 	char name[8];
-	enum kind kind; /* of those who use it; exclusive: some may share it */
-	int64_t permits;
+	enum kind kind;  /* of those who use it; exclusive: some may share it */
+	int64_t permits; /* 1 to PERMITS_DRAWN */
 	bool mixed;      /* some of its users share it */
 	int64_t ttl;     /* ms; and so below */
 	int64_t timeout; /* of a round */
@@ -103,6 +104,7 @@ struct plan {
 };
 
 extern struct plan plan;
+extern bool plan_permits; /* all keys have two permits or more */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);

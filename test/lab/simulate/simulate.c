@@ -2,13 +2,13 @@
  * Simulates redlock: its own code and its own scripts, on servers, networks and clocks
  * that misbehave, in virtual time.
  *
- *	simulate [--servers N] [--jobs N] FIRST [LAST]
+ *	simulate [--servers N] [--permits] [--jobs N] FIRST [LAST]
  *	simulate --trace [--drop LIST] SEED
  *	simulate --shrink SEED
  *	simulate --record FILE SEED
  *
  * A seed is a run; the same seed is the same run, byte for byte. Each seed runs in a
- * process of its own. If a promise is broken (judge.h), its line names the seed, and the
+ * process of its own. With --permits all keys have two permits or more. If a promise is broken (judge.h), its line names the seed, and the
  * exit status is 1. --trace prints what happens in that run. --shrink looks for fewer
  * faults (fN) and clients (cN) with which a promise is broken still, and prints the
  * list of the others for --drop. --record writes what happens at server 0 (record.h).
@@ -17,7 +17,7 @@
  * first seed from 1 on that shows it:
  *
  *	release-anybody 1, get-then-del 1, extend-shortens 10, extend-anybody 11,
- *	majority-of-permits 18, late-reply 25, no-drift 42, silent-unreleased 78,
+ *	late-reply 25, no-drift 42, silent-unreleased 78,
  *	stale-message 78, no-quarantine 292
  *
  * What it has not shown in a few hundred seeds: no-hearing, no-learning, no-record,
@@ -383,7 +383,8 @@ static int shrink(uint64_t seed, struct options *options)
 static void fail_usage(void)
 {
 	fprintf(stderr,
-		"usage: simulate [--servers N] [--jobs N] FIRST [LAST]\n"
+		"usage: simulate [--servers N] [--permits] [--jobs N] FIRST "
+		"[LAST]\n"
 		"       simulate --trace [--drop LIST] SEED\n"
 		"       simulate --shrink SEED\n"
 		"       simulate --record FILE SEED\n");
@@ -394,6 +395,7 @@ static void read_options(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
 		{"servers", required_argument, NULL, 's'},
+		{"permits", no_argument, NULL, 'p'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"drop", required_argument, NULL, 'd'},
 		{"trace", no_argument, NULL, 't'},
@@ -407,6 +409,8 @@ static void read_options(int argc, char **argv, struct options *options)
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		if (option == 's')
 			options->servers = strtoul(optarg, NULL, 10);
+		else if (option == 'p')
+			plan_permits = true;
 		else if (option == 'j')
 			options->jobs = strtoul(optarg, NULL, 10);
 		else if (option == 'd')
