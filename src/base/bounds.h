@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define SERVERS_MAX 32 /* as many as a uint32_t has bits */
-#define PERMITS_MOST 100000
+#define PERMITS_MOST 10000
 #define LOCKS_MOST 16     /* that are taken together */
 #define KEY_LONGEST 4096  /* bytes */
 #define TOKEN_LONGEST 256 /* bytes, of tokens that other programs made */

@@ -185,6 +185,7 @@ void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
 			      text_at(reply, 5))) {
 		trust_hear(ballot, i, begins, number_at(reply, 2),
 			   text_at(reply, 3));
+		trust_learn(ballot, number_at(reply, 6));
 		attempt_count(lock, i, reply->value[1].number);
 	} else if (answer == 0 && is_refusal(reply)) {
 		ballot->vote[i] = VOTE_HELD;
@@ -227,7 +228,8 @@ static void on_raise(void *context, size_t i, const struct reply *reply)
  * Every server that may be below the quorum's fence is told the fence: a voter,
  * whose answer is waited for; a server without a vote, as it must know the fence
  * when it gets one; a server that has not answered the acquire, as it reads this
- * after the acquire.
+ * after the acquire. If these granted another slot than the quorum, or may have,
+ * they get that one with the fence.
  */
 static void ask_raise(struct lock *lock)
 {
@@ -242,8 +244,12 @@ static void ask_raise(struct lock *lock)
 			script_raise(lock, i, true);
 			break;
 		case VOTE_QUARANTINED:
+		case VOTE_ELSEWHERE:
 		case VOTE_PENDING:
-			script_raise(lock, i, false);
+			if (lock->grant.slot > 0)
+				script_put_back(lock, i);
+			else
+				script_raise(lock, i, false);
 			quorum_forget(ballot->quorum, i);
 			ballot->vote[i] = VOTE_FAILED;
 			break;
@@ -482,9 +488,11 @@ static bool move(struct lock *lock)
 {
 	struct ballot *ballot = &lock->ballot;
 	struct grant *grant = &lock->grant;
-	int64_t slot = slots_are_split(ballot) ? slots_target(ballot) : 0;
+	int64_t slot = 0;
 
-	if (slot == 0 || ballot->alias || grant->moves == SLOTS_MOVES)
+	if (slots_are_split(ballot) && !ballot->alias && !ballot->has_run)
+		slot = slots_target(ballot, grant->moves);
+	if (slot == 0)
 		return false;
 	log_step("votes for different slots, moved to slot %" PRId64, slot);
 	grant->slot = slot;
@@ -492,8 +500,7 @@ static bool move(struct lock *lock)
 	quorum_round(ballot->quorum);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		if (ballot->vote[i] == VOTE_FAILED ||
-		    ((ballot->vote[i] == VOTE_YES ||
-		      ballot->vote[i] == VOTE_ELSEWHERE) &&
+		    (ballot_is_granted(ballot, i) &&
 		     ballot->slots[i].own == slot))
 			continue;
 		ballot->vote[i] = VOTE_PENDING;
@@ -501,19 +508,6 @@ static bool move(struct lock *lock)
 	}
 	slots_weigh(ballot);
 	return true;
-}
-
-/* Servers that were not needed, and granted another slot, get the one that is held. */
-static void straighten(struct lock *lock)
-{
-	struct ballot *ballot = &lock->ballot;
-
-	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		if (ballot->vote[i] != VOTE_ELSEWHERE)
-			continue;
-		script_put_back(lock, i);
-		quorum_forget(ballot->quorum, i);
-	}
 }
 
 static enum lock_result take(struct lock *lock, struct wait wait,
@@ -543,7 +537,6 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 		busy->unraised = !ballot_lacks_replicas(ballot);
 		return result;
 	}
-	straighten(lock);
 	lock->grant.started = started;
 	lock->grant.acquired = clock_ms();
 	lock->grant.lease = lock->wish.ttl;

@@ -34,6 +34,13 @@ void ballot_open(struct ballot *ballot, struct busy *busy)
 		ballot->vote[i] = VOTE_PENDING;
 }
 
+bool ballot_is_granted(const struct ballot *ballot, size_t i)
+{
+	return ballot->vote[i] == VOTE_YES ||
+	       ballot->vote[i] == VOTE_ELSEWHERE ||
+	       ballot->vote[i] == VOTE_QUARANTINED;
+}
+
 bool ballot_has_quorum(const struct ballot *ballot)
 {
 	return ballot_count(ballot, VOTE_YES) >= quorum_size(ballot->quorum);

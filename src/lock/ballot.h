@@ -88,6 +88,9 @@ void ballot_open(struct ballot *ballot, struct busy *busy);
 /* --- counting ------------------------------------------------------------- */
 
 size_t ballot_count(const struct ballot *ballot, enum vote vote);
+
+/* The server granted it, whether that counts or not. */
+bool ballot_is_granted(const struct ballot *ballot, size_t server);
 bool ballot_has_quorum(const struct ballot *ballot);
 
 /* Whether enough servers have said that there is no lock to be had (in an

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/lease.h"
-#include "lock/slots.h"
 #include "scripts.h" /* made from lua/ */
 
 /* What a script is put together from, in this order. */
@@ -124,15 +123,13 @@ static const char *sha1_of_both(const struct question *question)
 }
 
 /* The wish's permits, and for a slot of them which, and how many moves there were
- * until it was asked for (slots.lua). Nothing moves what is put back. */
-static const char *permits(char text[72], const struct lock *lock, bool back)
+ * until it was asked for (slots.lua). */
+static const char *permits(char text[72], const struct lock *lock)
 {
-	const struct grant *grant = &lock->grant;
-
 	if (lock->wish.kind == KIND_PERMITS)
 		snprintf(text, 72, "%" PRId64 "/%" PRId64 "/%d",
-			 lock->wish.permits, grant->slot,
-			 back ? SLOTS_MOVES + 1 : grant->moves);
+			 lock->wish.permits, lock->grant.slot,
+			 lock->grant.moves);
 	else
 		snprintf(text, 72, "0");
 	return text;
@@ -165,7 +162,7 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 		lock->wish.description.data,
 		number(kept, kept_fence),
 		kind_names[lock->wish.kind],
-		permits(slot, lock, kept_fence > 0),
+		permits(slot, lock),
 		lock->grant.hold,
 		number(nth, (int64_t)request),
 		request > 0 ? "1" : "0",

@@ -98,12 +98,13 @@ static size_t weight(const struct ballot *ballot, int64_t slot)
 		       : count * (SERVERS_MAX + 1) + count_votes(ballot, slot);
 }
 
-int64_t slots_target(const struct ballot *ballot)
+int64_t slots_target(const struct ballot *ballot, int moves)
 {
 	size_t most = 0;
 	int64_t best = 0;
 
-	for (size_t i = 0; i < ballot->quorum->count; i++) {
+	for (size_t i = 0; moves < SLOTS_MOVES && i < ballot->quorum->count;
+	     i++) {
 		const struct slots *slots = &ballot->slots[i];
 
 		for (size_t n = 0; has_vote(ballot, i) && n <= slots->count;

@@ -11,7 +11,7 @@
  * Why no two hold one slot: a server gives it to one token at a time, and all that
  * lock.h says of one KEY is true of one slot. What is new is that a token can be moved
  * from one slot to another on a server. So a vote is worth something only while it is
- * known that no move is on its way there:
+ * known that no move is still to come there:
  *
  *  - A request has the number of the moves before it. A server moves a token once for
  *    each number, and never for a smaller one, also if it could not move it then. So a
@@ -20,7 +20,8 @@
  *    vote of that server. A message names its slot and the request that it answers: one
  *    from before the move is stale.
  *  - When there is a quorum, nothing is asked but to put the token into that quorum's
- *    slot, with the largest number. A renewal counts only where the token has that slot.
+ *    slot, which it does whatever came before. A renewal counts only where the token has
+ *    that slot, and settles it there: no move that is still on its way changes that.
  *
  * Why fences rise: whoever has moved gets a fence as if it had just come. With that of
  * its first slot it could be below the last holder of the new slot.
@@ -49,8 +50,9 @@ void slots_weigh(struct ballot *ballot);
 /* Whether a quorum has granted it, but not one slot. */
 bool slots_are_split(const struct ballot *ballot);
 
-/* The slot that is free or ours on most servers; 0 if these are no quorum. */
-int64_t slots_target(const struct ballot *ballot);
+/* The slot that is free or ours on most servers; 0 if these are no quorum, or the votes
+ * were moved too often. */
+int64_t slots_target(const struct ballot *ballot, int moves);
 
 /* With a quorum: the slot that it has granted (0: none), which is wanted from then on. */
 int64_t slots_settle(struct ballot *ballot);

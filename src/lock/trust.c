@@ -63,13 +63,17 @@ void trust_hear(struct ballot *ballot, size_t i, bool begins, int64_t age,
 	report->is_held = false;
 }
 
+void trust_learn(struct ballot *ballot, int64_t ttl)
+{
+	ballot->learned = larger(ballot->learned, clamp(ttl, LEASE_LONGEST));
+}
+
 void trust_hear_holder(struct ballot *ballot, size_t i, const char *holder,
 		       int64_t held, int64_t left, int64_t ttl)
 {
 	struct report *report = &ballot->report[i];
 
-	ballot->learned = larger(ballot->learned,
-				 clamp(larger(left, ttl), LEASE_LONGEST));
+	trust_learn(ballot, larger(left, ttl));
 	if (held < 0 || holder[0] == '\0' || holder[0] == '*')
 		return;
 	report->is_held = true;
@@ -143,17 +147,10 @@ static bool has_lost_record(const struct ballot *ballot, size_t i)
 	return false;
 }
 
-static bool is_granted(const struct ballot *ballot, size_t i)
-{
-	return ballot->vote[i] == VOTE_YES ||
-	       ballot->vote[i] == VOTE_ELSEWHERE ||
-	       ballot->vote[i] == VOTE_QUARANTINED;
-}
-
 void trust_weigh(struct ballot *ballot)
 {
 	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (is_granted(ballot, i))
+		if (ballot_is_granted(ballot, i))
 			ballot->vote[i] =
 				is_too_new(ballot, i) ||
 						has_lost_record(ballot, i)
@@ -227,7 +224,8 @@ bool trust_is_short_of_records(const struct ballot *ballot)
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		if (ballot->vote[i] == VOTE_HELD)
 			return false;
-		votes += ballot->vote[i] == VOTE_YES;
+		votes += ballot->vote[i] == VOTE_YES ||
+			 ballot->vote[i] == VOTE_ELSEWHERE;
 		lost += ballot->vote[i] == VOTE_QUARANTINED &&
 			!is_too_new(ballot, i);
 	}

@@ -6,6 +6,7 @@
  *	trust_begin_attempt(ballot);        nobody has answered
  *	trust_hear(ballot, i, ...);         each answer tells its record's age
  *	trust_hear_holder(ballot, i, ...);  a refusal tells who holds KEY
+ *	trust_learn(ballot, ttl);           a grant tells of holders of other slots
  *	trust_weigh(ballot);                VOTE_YES or VOTE_QUARANTINED, by
  *	                                    all that has been reported so far
  *
@@ -24,7 +25,8 @@
  *    may do now is taken for what it could do when the server was started.
  *  - Learned. Refusals improve the guess: if they report a ttl or a remaining
  *    time during this wait that is longer than the quarantine, the longest of
- *    these is the quarantine. A larger number can only keep us out for longer.
+ *    these is the quarantine. So does a grant of a slot beside those of others.
+ *    A larger number can only keep us out for longer.
  *  - Hearing. The server that could tell us this may answer last. So if a
  *    quorum needs a server that was started within the hour and appends to no
  *    file, we wait for all servers that answer within the round before the
@@ -90,6 +92,9 @@ void trust_hear(struct ballot *ballot, size_t server, bool begins, int64_t age,
  * (-1: for ever), and its ttl (0: unknown). */
 void trust_hear_holder(struct ballot *ballot, size_t server, const char *holder,
 		       int64_t held, int64_t left, int64_t ttl);
+
+/* Notes a ttl (ms, 0: unknown) with which others hold KEY. */
+void trust_learn(struct ballot *ballot, int64_t ttl);
 
 /* Separates the grants that count from those that do not. */
 void trust_weigh(struct ballot *ballot);

@@ -180,7 +180,7 @@ static const char *set_permits(struct settings *settings, void *field,
 {
 	(void)field;
 	return number_parse(value, 1, PERMITS_MOST, &settings->permits) < 0
-		       ? "a number from 1 to 100000"
+		       ? "a number from 1 to 10000"
 		       : NULL;
 }
 

@@ -20,9 +20,11 @@
 
 static size_t granted(const struct lock *lock)
 {
-	return ballot_count(&lock->ballot, VOTE_YES) +
-	       ballot_count(&lock->ballot, VOTE_ELSEWHERE) +
-	       ballot_count(&lock->ballot, VOTE_QUARANTINED);
+	size_t count = 0;
+
+	for (size_t i = 0; i < lock->ballot.quorum->count; i++)
+		count += ballot_is_granted(&lock->ballot, i);
+	return count;
 }
 
 /* It granted this attempt KEY, and its replicas do not have that. */
@@ -178,9 +180,7 @@ static void give_back(struct queue *queue)
 	struct ballot *ballot = &queue->lock->ballot;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (ballot->vote[i] == VOTE_YES ||
-		    ballot->vote[i] == VOTE_ELSEWHERE ||
-		    ballot->vote[i] == VOTE_QUARANTINED || is_behind(ballot, i))
+		if (ballot_is_granted(ballot, i) || is_behind(ballot, i))
 			requests_give_back(&queue->requests, i);
 	queue->partial = 0;
 }
@@ -230,23 +230,13 @@ static struct deadline end_of_silence(const struct queue *queue)
 		       : end;
 }
 
-static bool is_moving(const struct queue *queue)
-{
-	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
-		if (requests_is_to_move(&queue->requests, i))
-			return true;
-	return false;
-}
-
 /* Votes for different slots, and too few for each. If those who wait with us leave no
  * slot free, all keep their votes for the lowest of their slots: what they give back
  * goes to others, and the rest is a split vote. */
 static void unite(struct queue *queue)
 {
 	struct ballot *ballot = &queue->lock->ballot;
-	int64_t slot = queue->lock->grant.moves < SLOTS_MOVES
-			       ? slots_target(ballot)
-			       : 0;
+	int64_t slot = slots_target(ballot, queue->lock->grant.moves);
 
 	queue->partial = 0;
 	if (slot > 0) {
@@ -296,10 +286,8 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	if (queue->partial == 0)
 		begin_partial(queue);
 	if (ballot_count(ballot, VOTE_ELSEWHERE) > 0) {
-		if (is_moving(queue))
-			queue->partial = 0;
-		else if (ballot_count(ballot, VOTE_HELD) == 0 ||
-			 deadline_passed(deadline_at(queue->partial)))
+		if (ballot_count(ballot, VOTE_HELD) == 0 ||
+		    deadline_passed(deadline_at(queue->partial)))
 			unite(queue);
 		*wake = deadline_earlier(*wake,
 					 requests_next(&queue->requests));

@@ -26,27 +26,16 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static bool is_granted(const struct ballot *ballot, size_t i)
-{
-	return ballot->vote[i] == VOTE_YES ||
-	       ballot->vote[i] == VOTE_ELSEWHERE ||
-	       ballot->vote[i] == VOTE_QUARANTINED;
-}
-
 /* If this request may move what the server has granted, or grants before it comes,
  * only its own answer tells the slot from here on. */
 static void note_moves(struct requests *requests, size_t i)
 {
-	const struct grant *grant = &requests->lock->grant;
-	struct ballot *ballot = &requests->lock->ballot;
 	struct contact *at = &requests->at[i];
 
-	if (at->moves == grant->moves)
+	if (at->moves == requests->lock->grant.moves)
 		return;
-	at->moves = grant->moves;
+	at->moves = requests->lock->grant.moves;
 	at->oldest = at->sent;
-	if (is_granted(ballot, i) && ballot->slots[i].own != grant->slot)
-		ballot->vote[i] = VOTE_PENDING;
 }
 
 static void ask(struct requests *requests, size_t i)
@@ -133,9 +122,7 @@ void requests_ask_due(struct requests *requests)
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		abandon_dead(requests, i);
 	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if ((ballot->vote[i] != VOTE_YES ||
-		     requests_is_to_move(requests, i)) &&
-		    may_ask(requests, i) &&
+		if (ballot->vote[i] != VOTE_YES && may_ask(requests, i) &&
 		    deadline_passed(next_request(requests, i)))
 			ask(requests, i);
 }
@@ -184,13 +171,19 @@ static void try_later(struct contact *at)
 	at->due = deadline_in(at->pause);
 }
 
-bool requests_is_to_move(const struct requests *requests, size_t i)
+/* A vote for a slot that we are leaving is none: the server is asked to move it, as soon
+ * as it can be asked. */
+static void leave_slot(struct requests *requests, size_t i)
 {
-	const struct ballot *ballot = &requests->lock->ballot;
+	struct ballot *ballot = &requests->lock->ballot;
 	const struct grant *grant = &requests->lock->grant;
+	struct contact *at = &requests->at[i];
 
-	return requests->at[i].moves != grant->moves && is_granted(ballot, i) &&
-	       ballot->slots[i].own != grant->slot;
+	if (at->moves == grant->moves || !ballot_is_granted(ballot, i) ||
+	    ballot->slots[i].own == grant->slot)
+		return;
+	ballot->vote[i] = VOTE_PENDING;
+	at->due = deadline_at(0);
 }
 
 void requests_move(struct requests *requests, int64_t slot)
@@ -201,8 +194,7 @@ void requests_move(struct requests *requests, int64_t slot)
 	grant->slot = slot;
 	grant->moves++;
 	for (size_t i = 0; i < requests->lock->ballot.quorum->count; i++)
-		if (requests_is_to_move(requests, i))
-			requests->at[i].due = deadline_at(0);
+		leave_slot(requests, i);
 	requests_ask_due(requests);
 }
 
@@ -241,7 +233,7 @@ static bool is_overtaken(const struct requests *requests, size_t i)
 	struct ballot *ballot = &requests->lock->ballot;
 	const struct contact *at = &requests->at[i];
 
-	return is_granted(ballot, i) &&
+	return ballot_is_granted(ballot, i) &&
 	       (at->oldest == at->sent + 1 ||
 		requests->lock->wish.kind == KIND_NONE) &&
 	       !deadline_passed(at->valid) &&
@@ -313,6 +305,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	at->oldest = at->sent + 1;
 	at->valid = lock_validity(lock, sent_at);
 	at->pause = 0;
+	leave_slot(requests, i);
 }
 
 void requests_opened(void *context, size_t i)
@@ -351,7 +344,7 @@ void requests_deaf(void *context, size_t i)
 
 /*
  * What a server publishes to a waiter (settle.lua): "request fence lease hold
- * age slot". It is the late answer to the waiter's request of that number. Request 0
+ * age slot ttl". It is the late answer to the waiter's request of that number. Request 0
  * says that KEY ends in lease ms, sooner than an earlier answer said.
  *
  * Anybody who may publish can write a message: only its form is checked here.
@@ -361,6 +354,7 @@ struct message {
 	int64_t lease;          /* ms, as large */
 	int64_t age;            /* ms, of KEY's record; 0 if it is missing */
 	int64_t slot;           /* of a permit; 0: none */
+	int64_t ttl;            /* ms, of holders of other slots; 0: none */
 	char hold[TOKEN_SIZE + 1];
 };
 
@@ -385,7 +379,7 @@ static bool read_message(struct message *message, const char *text,
 		return false;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	message->age = message->slot = 0;
+	message->age = message->slot = message->ttl = 0;
 	if (!read_number(&at, &message->request) ||
 	    !read_number(&at, &message->fence) ||
 	    !read_number(&at, &message->lease))
@@ -396,6 +390,7 @@ static bool read_message(struct message *message, const char *text,
 		hold[at++ - hold] = '\0';
 		if (!read_number(&at, &message->age) ||
 		    (*at != '\0' && !read_number(&at, &message->slot)) ||
+		    (*at != '\0' && !read_number(&at, &message->ttl)) ||
 		    *at != '\0')
 			return false;
 	}
@@ -460,6 +455,7 @@ static void take_grant(struct requests *requests, size_t i,
 	slots_hear(&requests->lock->ballot, i, message->slot, "");
 	trust_hear(&requests->lock->ballot, i,
 		   requests->lock->wish.kind != KIND_NONE, message->age, NULL);
+	trust_learn(&requests->lock->ballot, message->ttl);
 	if (needs_replicas(requests->lock)) {
 		ask_replicas(requests, i, message->fence);
 		return;
@@ -467,6 +463,7 @@ static void take_grant(struct requests *requests, size_t i,
 	at->valid = valid;
 	requests->by_message = true;
 	attempt_count(requests->lock, i, message->fence);
+	leave_slot(requests, i);
 }
 
 void requests_message(void *context, size_t i, const char *text, size_t length)
@@ -553,7 +550,7 @@ void requests_drop_late(struct requests *requests)
 	struct ballot *ballot = &requests->lock->ballot;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		if (!is_granted(ballot, i) ||
+		if (!ballot_is_granted(ballot, i) ||
 		    !deadline_passed(requests->at[i].valid))
 			continue;
 		ballot->vote[i] = VOTE_PENDING;
@@ -610,8 +607,7 @@ struct deadline requests_next(const struct requests *requests)
 	struct deadline wake = deadline_never();
 
 	for (size_t i = 0; i < requests->lock->ballot.quorum->count; i++)
-		if (requests->lock->ballot.vote[i] != VOTE_YES ||
-		    requests_is_to_move(requests, i))
+		if (requests->lock->ballot.vote[i] != VOTE_YES)
 			wake = deadline_earlier(wake, next_of(requests, i));
 	return wake;
 }

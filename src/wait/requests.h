@@ -59,11 +59,8 @@ struct deadline requests_next(const struct requests *requests);
 /* Servers that cannot be reached have failed: their vote, and their refusal. */
 void requests_blame_silent(struct requests *requests);
 
-/* Whether the server granted another slot than that to which the votes are moved, and
- * has not been asked to move it yet. */
-bool requests_is_to_move(const struct requests *requests, size_t server);
-
-/* Moves the votes for different slots to this one. */
+/* Moves the votes for different slots to this one: until a server has answered that, it
+ * has no vote. */
 void requests_move(struct requests *requests, int64_t slot);
 
 /* Gives back what one server has granted, and our place there; it is asked

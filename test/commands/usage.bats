@@ -101,8 +101,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		refuses 64 "'$(literal "$value")'" run --tries "$value" "${RUN_TAIL[@]}"
 	done
 	for value in '' 0 00 -1 +1 ' 1' '1 ' 1e3 0x1 1.5 abc 100001 99999999999999999999; do
-		refuses 64 "'$(literal "$value")'.* 1 to 100000" run -P "$value" "${RUN_TAIL[@]}"
-		refuses 64 "'$(literal "$value")'.* 1 to 100000" acquire --permits="$value" key
+		refuses 64 "'$(literal "$value")'.* 1 to 10000" run -P "$value" "${RUN_TAIL[@]}"
+		refuses 64 "'$(literal "$value")'.* 1 to 10000" acquire --permits="$value" key
 	done
 	for value in '' -1 +1 1x 1.5 1001 abc 18446744073709551616; do
 		refuses 64 "'$(literal "$value")'.* 0 to 1000" run --replicas "$value" "${RUN_TAIL[@]}"
@@ -112,7 +112,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		right run --replicas "$value" "${RUN_TAIL[@]}"
 		right acquire "--replicas=$value" key
 	done
-	for value in 1 01 100000; do
+	for value in 1 01 10000; do
 		right run -P "$value" "${RUN_TAIL[@]}"
 		right acquire "-P$value" key
 	done

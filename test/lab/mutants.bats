@@ -293,7 +293,7 @@ broken_in_between() {
 permit() {
 	rcli "$1" ZADD "$KEY" $(($(server_ms "$1") + 60000)) "$3"
 	rcli "$1" PEXPIRE "$KEY" 60000
-	rcli "$1" HSET "$(record)" permits 2.25 fence 1700000000001 "slot:$3" "$2" "taken:$2" "$3" \
+	rcli "$1" HSET "$(record)" permits 2.25 fence 1700000000001 "slot:$3" "$2" \
 		"holder:$3" $'since=1 -\nhost=web1\npid=1\nttl=60000\nbreak=stops\ncommand=x\n' "fence:$3" 1700000000001
 }
 

@@ -48,7 +48,7 @@ hold_permit() {
 	rcli "$i" PEXPIRE "$key" 36000000
 	if ((permits > 0)); then
 		slot=$(rcli "$i" ZCARD "$key")
-		rcli "$i" HSET "$(record "$key")" "slot:$token" "$slot" "taken:$slot" "$token"
+		rcli "$i" HSET "$(record "$key")" "slot:$token" "$slot"
 		permits+=.25
 	fi
 	rcli "$i" HSET "$(record "$key")" fence 1700000000001 permits "$permits" "holder:$token" \

@@ -360,7 +360,7 @@ ghosts() {
 		rcli "$i" ZADD "$KEY" $(($(date_ms) + 36000000)) "ghost$slot"
 		rcli "$i" PEXPIRE "$KEY" 36000000
 		rcli "$i" HSET "$(record)" permits 3.25 fence 1700000000001 "slot:ghost$slot" "$slot" \
-			"taken:$slot" "ghost$slot" "holder:ghost$slot" $'since=1 -\nhost=web\npid=1\ncommand=x\n' \
+			"holder:ghost$slot" $'since=1 -\nhost=web\npid=1\ncommand=x\n' \
 			"fence:ghost$slot" 1700000000001
 	done
 }
@@ -410,15 +410,106 @@ ghosts() {
 	done
 }
 
+# knows_for I SECONDS: server I has known KEY for that long.
+knows_for() {
+	rcli "$1" HSET "$(record)" began $(($(server_ms "$1") - $2 * 1000))
+}
+
+# slot_on I TOKEN: its slot on server I.
+slot_on() {
+	echo $(($(rcli "$1" HGET "$(record)" "slot:$2") % (1 << 20)))
+}
+
+# gets_theirs TOKEN: server 2 has the token in the slot 2 that the others gave it.
+gets_theirs() {
+	wait_until "[[ \$(slot_on 2 $1) == 2 ]]"
+	[[ $(slot_on 0 "$1")$(slot_on 1 "$1") == 22 ]]
+	redlock release "$KEY" "$1"
+	expect 0
+}
+
+@test "a server whose grant does not count gets the slot of the others, too" {
+	local i
+	servers_start 3
+	ghosts 0 1 3
+	ghosts 1 1 3
+	knows_for 0 60
+	knows_for 1 60
+	for i in {1..6}; do
+		redlock acquire --quarantine 0 -v -P 3 -t 10m "$KEY"
+		[[ $status == 0 && $stderr == *'it has known KEY for only'* ]]
+		gets_theirs "$output"
+	done
+}
+
+@test "a server that was silent gets the slot of the others, too" {
+	local i
+	servers_start 3
+	ghosts 0 1 3
+	ghosts 1 1 3
+	for i in {1..6}; do
+		server_stop 2
+		redlock acquire --quarantine 0 -P 3 -t 10m "$KEY"
+		expect 0 '[0-9a-f]{32}'
+		server_continue 2
+		gets_theirs "$output"
+	done
+}
+
+@test "a slot is not had twice if its lease is longer, and one of three servers has forgotten it" {
+	local token slot i
+	servers_start 3 --appendonly yes --appendfsync always
+	token=$("$REDLOCK" acquire -P 2 -t 10m "$KEY")
+	wait_until 'holders 1 0 1 2'
+	slot=$(slot_on 0 "$token")
+	"$REDLOCK" release -S "$(server_url 2)" "$KEY" "$token"
+	rcli 1 FLUSHALL
+	"$REDLOCK" run -S "$(server_url 1)" -P 2 "$KEY" true
+	knows_for 0 60
+	knows_for 1 30 # longer than the ttl below
+	knows_for 2 60
+	for i in {1..12}; do
+		redlock run -n -P 2 -t 5s "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+		expect 0 $((3 - slot))
+	done
+}
+
+@test "a waiter whose votes are moved goes on without a server that dies then" {
+	local i
+	servers_start 3
+	proxies_start
+	proxy 0 'delay 700'
+	ghosts 0 2
+	ghosts 1 1
+	ghosts 2 1 2 3
+	for i in 0 1 2; do knows_for "$i" 60; done
+	for _ in {1..30}; do
+		# those who begin at slot 1 have 1 on server 0, and 2 on server 1
+		spawn waits "$REDLOCK" run --quarantine 0 -v -P 3 -t 10m --server-timeout 5s \
+			-S "$(proxy_url 0),$(server_url 1),$(server_url 2)" "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+		wait_until 'grep -q "$(literal "$(proxy_url 0)"): granted, slot" "$TMP/waits.err"'
+		if grep -q "$(literal "$(proxy_url 0)"): granted, slot 1," "$TMP/waits.err"; then
+			server_kill 0
+			break
+		fi
+		kill -TERM "$(pid waits)"
+		finish waits
+	done
+	wait_until 'grep -q "moved to slot 3" "$TMP/waits.err"'
+	"$REDLOCK" release -S "$(server_url 2)" "$KEY" ghost2
+	finish waits
+	[[ $status == 0 && $output == 2 ]]
+}
+
 # asks TOKEN SLOT MOVES [FENCE]: asks server 0 for one of three slots; its answer, a value a line, in $said. With a
-# FENCE it is put back.
+# FENCE it is put back; with $in_line it waits.
 asks() {
 	local sha record
 	record=$(record)
 	sha=$(sed -n 's/^#define BOTH_SHA1 "\(.*\)"$/\1/p' "${REDLOCK%/*}/scripts.h")
 	said=$(rcli 0 EVALSHA "$sha" 5 "$KEY" "$record" "$record:queue" "$record:wishes" "$record:waits" 0 "$1" 60000 \
 		"$(server_ms 0)" $'host=web1\npid=812\nuser=bob\nttl=60000\nbreak=stops\ncommand=x.sh\n' "${4-0}" zset \
-		"3/$2/$3" - 0 0 0 '')
+		"3/$2/$3" - "${in_line-0}" "${in_line-0}" 0 '')
 }
 
 # said_slot SLOT: the last request was granted this slot; $fence is its fence.
@@ -450,6 +541,35 @@ said_slot() {
 	redlock release "$KEY" b
 	asks a 1 2
 	said_slot 3
+}
+
+@test "a renewal settles a holder in its slot: no request that asks for a move comes late" {
+	use 1
+	redlock run -P 3 "$KEY" true
+	asks a 2 0
+	redlock extend "$KEY" a
+	expect 0
+	asks a 3 1
+	said_slot 2
+	asks a 3 2
+	said_slot 2
+	asks a 3 0 1700000000001
+	said_slot 3
+	asks a 1 2
+	said_slot 3
+}
+
+@test "a message to a waiter has its slot, and the longest ttl of those who hold others" {
+	local slot
+	use 1
+	redlock run -P 3 "$KEY" true
+	for slot in 1 2 3; do asks "$slot" "$slot" 0; done
+	redlock extend -t 10m "$KEY" 2
+	spawn heard redis-cli -s "$SERVERS/0/redis.sock" SUBSCRIBE "$(record):w"
+	wait_until 'grep -q subscribe "$TMP/heard.out"'
+	in_line=1 asks w 2 0
+	redlock release "$KEY" 3
+	wait_until 'grep -qE "^1 [0-9]+ [0-9]+ - [0-9]+ 3 600000$" "$TMP/heard.out"'
 }
 
 @test "what is put back gets its slot, or none" {
@@ -541,7 +661,7 @@ said_slot() {
 in_other_slot() {
 	local slot
 	slot=$((3 - $(rcli "$1" HGET "$(record)" "slot:$2") % (1 << 20)))
-	rcli "$1" HSET "$(record)" "slot:$2" "$slot" "taken:$slot" "$2"
+	rcli "$1" HSET "$(record)" "slot:$2" "$slot"
 }
 
 @test "a renewal counts only servers where the token has its slot" {

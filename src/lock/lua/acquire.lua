@@ -2,7 +2,7 @@
 -- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits (slots.lua), hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
 -- returns {1, fence, the record's age (ms), the beginning of the last holder's token, slot (0: none),
---         slots that are free, at least some of them}, or
+--         slots that are free, at least some of them, the longest ttl of those who hold other slots (ms)}, or
 --         {-1, ms since it began, a run (runs.lua)} that is why this one need not be (--once-in), or
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
@@ -48,21 +48,21 @@ if in_use == sorted and kind == sorted then
 end
 
 local age, last = remember(in_use)
-local function granted(fence, slot, free)
-  return {1, fence, age, last, slot or 0, free or ''}
+local function granted(fence, slot, free, longest)
+  return {1, fence, age, last, slot or 0, free or '', longest or 0}
 end
 
 -- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back. If its
 -- slot is taken here, it has none.
-local has_room, held = fits(token, wish, in_use), in_use == kind and holds(token, in_use) > 0
-if held and wish.slot and not pick_slot(token, wish) then
+local room, held = fits(token, wish, in_use), in_use == kind and holds(token, in_use) > 0
+if held and wish.slot and not room then
   remove(token, hold, kind)
   settle()
-  held, has_room, in_use = false, false, kind_of_key()
+  held, in_use = false, kind_of_key()
 end
-if held or wish.kept > 0 and has_room then
+if held or wish.kept > 0 and room then
   leave(line, own)
-  return granted(grant(token, wish, wish.ttl, in_use))
+  return granted(grant(token, wish, wish.ttl, in_use, room))
 end
 local success, ago = find_success(description)
 if success then
@@ -72,11 +72,11 @@ end
 
 local place = -1
 local others = call('exists', queue, waits) > 0
-if not others and has_room then
+if not others and room then
   if kind == 'none' then
     return granted(0)
   end
-  return granted(grant(token, wish, wish.ttl, in_use))
+  return granted(grant(token, wish, wish.ttl, in_use, room))
 elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= exclusive and not is_lock(in_use) then
   leave(line, own)
   return refuse('NOLOCK', in_use)
@@ -86,9 +86,9 @@ elseif wish.kept == 0 and (wait == '1' or others) then
     format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
   call('pexpire', line, '60000')
   call('pexpire', wishes, '60000')
-  local fence, slot, free = settle(own, in_use)
-  if fence then
-    return granted(fence, slot, free)
+  local granted_here = {settle(own, in_use)}
+  if granted_here[1] then
+    return granted(unpack(granted_here))
   end
   place = call('zrank', line, own) or -1
 end

@@ -44,7 +44,7 @@ local function freeze(who, count, left)
   else
     local slot = slot_of(who)
     if slot then
-      call('hset', record, 'slot:' .. cold, slot, 'taken:' .. slot, cold)
+      call('hset', record, 'slot:' .. cold, slot)
     end
     call('zadd', key, count, cold)
     call('zrem', key, who)

@@ -35,7 +35,10 @@ end
 local left = prolong(token, ttl, kind)
 note_lease(token, ttl, left)
 try('pexpire', record, left + outlives(text))
-local fence = peek('fence')
+local fence, slot = peek('fence'), kind == sorted and slot_of(token)
+if slot then -- it counts for this slot from here on: no move that is still on its way may change that
+  try('hset', record, 'slot:' .. token, settled * 2^20 + slot)
+end
 return {1, type(fence) == 'string' and number(fence) or 0, text,
-  kind == sorted and slot_of(token) or 0,
+  slot or 0,
   kind == sorted and call('zscore', key, token) - now or left}

@@ -19,7 +19,9 @@ local function permits_of_key()
   end
 end
 
--- The slot (1 to N) that this token has, and how many moves there had been when it was asked for (slots.lua).
+-- The slot (1 to N) that this token has, and how many moves there had been when it was asked for (slots.lua):
+-- `settled` once the lock is held.
+local settled = 2^10
 local function slot_of(who)
   local slot = try('zscore', key, who) and number(peek('slot:' .. who))
   if slot then

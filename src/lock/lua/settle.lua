@@ -17,10 +17,10 @@ local function read_wish(place)
     knows_age = knows ~= '', description = description}
 end
 
--- Whether KEY, as it is now, has room for this wish.
+-- Whether KEY, as it is now, has room for this wish, or a permit's slot (pick_slot).
 local function fits(who, wish, kind)
   if kind == 'none' then
-    return true
+    return not wish.slot or pick_slot(who, wish)
   elseif kind ~= wish.kind then
     return false
   elseif kind == reentrant then
@@ -28,7 +28,7 @@ local function fits(who, wish, kind)
   end
   local permits, has_slots = permits_of_key()
   return kind == sorted and permits == wish.permits and (permits == 0
-    or has_slots and call('zcard', key) < permits and pick_slot(who, wish))
+    or has_slots and (slot_of(who) or call('zcard', key) < permits) and pick_slot(who, wish))
 end
 
 -- A fence is a whole number that a double can hold: past it counting would stand still. It is read
@@ -80,16 +80,17 @@ local function note_loss(kind)
   end
 end
 
--- The record first and KEY last: a refusal on the way leaves nothing held. kind: KEY's, as it is. Returns
--- the fence, the slot, and the slots that are free. Who has moved to another slot gets a new fence: that of
--- the slot's last holder may be larger than the old one.
-local function grant(who, wish, lease, kind)
+-- The record first and KEY last: a refusal on the way leaves nothing held. kind: KEY's, as it is. room: what
+-- fits() has found. Returns the fence, and for a slot: it, those that are free, and the longest ttl of those
+-- who hold others. Who has moved to another slot gets a new fence: that of the slot's last holder may be
+-- larger than the old one.
+local function grant(who, wish, lease, kind, room)
   local again = kind ~= 'none' and holds(who, kind) > 0
-  local slot, free
-  if wish.slot then
-    slot, free = pick_slot(who, wish)
-    again = again and slot == slot_of(who)
+  local slot, longest = wish.slot and room[1], 0
+  if slot and call('zcard', key) > (again and 1 or 0) then
+    longest = min(number(get('ttl')) or 0, 2^53)
   end
+  again = again and slot == (wish.slot and slot_of(who))
   local fence, stored = next_fence(who, wish, again)
   local text, fields = wish.description, {'fence', format('%.0f', stored)}
   local function note(...)
@@ -108,7 +109,7 @@ local function grant(who, wish, lease, kind)
   end
   if slot then
     local _, moves = slot_of(who)
-    note('slot:' .. who, max(moves or 0, wish.moves) * 2^20 + slot, 'taken:' .. slot, who)
+    note('slot:' .. who, max(moves or 0, (wish.kept or 0) > 0 and settled or wish.moves) * 2^20 + slot)
   end
   if kind == 'none' then
     forget_holders('last until ttl ', who)
@@ -129,7 +130,7 @@ local function grant(who, wish, lease, kind)
   if kind ~= 'none' then
     note_lease(who, wish.ttl, left)
   end
-  return fence, slot or 0, table.concat(free or {}, ' ')
+  return fence, slot or 0, slot and table.concat(room[2], ' ') or '', longest
 end
 
 -- How many subscribers each place has: {channel, number, ...}.
@@ -162,14 +163,14 @@ end
 -- Grants KEY to a waiter other than the caller. False if it cannot be told: it will ask by itself. The
 -- message says how long after the arrival of its request the grant ends: the waiter knows when it sent
 -- that request, but not when this happens.
-local function grant_to_waiter(place, wish, kind)
+local function grant_to_waiter(place, wish, kind, room)
   local lease = min(wish.ttl, unanswered)
   wish.mark = '~'
   local ends = min(max(now - wish.seen, 0) + lease, wish.ttl)
   local age = max(now - (number(peek('began')) or now), 0)
-  local fence, slot = grant(wish.who, wish, lease, kind)
+  local fence, slot, _, longest = grant(wish.who, wish, lease, kind, room)
   local heard = tell(place, wish.request, format('%.0f', fence), ends, wish.hold,
-    wish.knows_age and age or nil, wish.slot and slot or nil)
+    wish.knows_age and age or nil, wish.slot and slot .. ' ' .. format('%.0f', longest) or nil)
   local told = type(heard) == 'number'
   if told then
     leave(queue, place)
@@ -225,9 +226,9 @@ local function settle(caller, kind)
   for _ = 1, most do
     local head, came = unpack(call('zrange', queue, '0', '0', 'withscores'))
     local wish = head and read_wish(head)
-    local may_take = wish and fits(wish.who, wish, kind)
+    local room = wish and fits(wish.who, wish, kind)
     if head and (not wish or head ~= caller
-        and (is_away(head, wish, may_take, granted) or may_take and has_run(head, wish))) then
+        and (is_away(head, wish, room, granted) or room and has_run(head, wish))) then
       leave(queue, head)
     else
       if not free and kind == 'none' then
@@ -235,11 +236,11 @@ local function settle(caller, kind)
       end
       if not head and all == false then
         break
-      elseif may_take and head == caller then
+      elseif room and head == caller then
         leave(queue, head)
-        return grant(wish.who, wish, wish.ttl, kind)
+        return grant(wish.who, wish, wish.ttl, kind, room)
       end
-      granted = may_take and grant_to_waiter(head, wish, kind)
+      granted = room and grant_to_waiter(head, wish, kind, room)
       if not granted then
         return free and 0
       end

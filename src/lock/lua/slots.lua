@@ -1,7 +1,7 @@
 -- Permits are slots: of the N of -P, one token has each, and the others wait. A request names a slot, from which
 -- on the first free one is granted: servers that know the same grant the same. Votes for different slots
 -- make no lock, so the next request may ask to be moved. Moves are counted, and no request that came before,
--- or comes twice, moves the token from there.
+-- or comes twice, moves the token from there. Once the lock is held, only what is put back moves it.
 
 -- "permits", or for -P "permits/slot/moves". Nil if it is neither, as an earlier version's -P.
 local function read_permits(text)
@@ -11,30 +11,33 @@ local function read_permits(text)
   end
 end
 
--- From the wish's slot on, and bounded. The record may still name who had one before.
+-- From the wish's slot on, and no more than a reply tells.
 local function free_slots(wish)
-  local free = {}
-  for i = 0, wish.permits - 1 do
-    local slot = (wish.slot - 1 + i) % wish.permits + 1
-    local who = get('taken:' .. slot)
-    if not who or slot_of(who) ~= slot then
-      free[#free + 1] = slot
+  local taken, free = {}, {}
+  for _, who in each(call('zrange', key, 0, -1)) do
+    local slot = get('slot:' .. who)
+    if slot then
+      taken[slot % 2^20] = true
     end
-    if free[20] or i > 40 and free[1] then
-      break
+  end
+  for i = wish.slot, wish.slot + wish.permits - 1 do
+    local slot = (i - 1) % wish.permits + 1
+    if not taken[slot] and #free < 20 then
+      free[#free + 1] = slot
     end
   end
   return free
 end
 
--- The slot for a wish (nil: there is none), and those that are free. A token keeps the slot that it has,
--- but for the first request after a move: that moves it, if its slot is free. What is put back gets its
+-- The slot for a wish, and those that are free: {slot, free}; nil if there is none. A token keeps the slot that
+-- it has, but for the first request after a move: that moves it, if its slot is free. What is put back gets its
 -- own slot, or none.
 local function pick_slot(who, wish)
   local own, moves = slot_of(who)
   local free, back = free_slots(wish), (wish.kept or 0) > 0
-  if free[1] ~= wish.slot and (own or back) or own and moves >= wish.moves then
-    return (own == wish.slot or not back) and own or nil, free
+  if own == wish.slot or own and not back and (moves >= wish.moves or free[1] ~= wish.slot) then
+    return {own, free}
+  elseif free[1] and (free[1] == wish.slot or not back) then
+    return {free[1], free}
   end
-  return free[1], free
 end

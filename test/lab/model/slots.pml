@@ -6,8 +6,10 @@
  * CLIENTS, SLOTS, MOVES; COPIES bounds how many requests are executed twice, or late;
  * RESTARTS, how often a server loses everything. QUEUE adds waiting, and grants by
  * message. With FENCE no server restarts.
- * One rule is left out by TOGETHER, UNCHECKED, UNNUMBERED, STALE, OLD_FENCE, EAGER,
- * NO_QUARANTINE.
+ * With NARROW only client 0 moves and renews, and only its requests come late; only server
+ * 2 restarts, and client 1 comes after that; a third client has slot 2 on servers 1 and 2
+ * for a while. One rule is left out by TOGETHER, UNCHECKED, UNNUMBERED,
+ * UNSETTLED, STALE, OLD_FENCE, EAGER, NO_QUARANTINE.
  */
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -89,10 +91,21 @@ inline check_exclusion() {
 
 /* --- the servers ----------------------------------------------------------- */
 
+#ifdef NARROW
+bool is_third = 1;
+#define MOST_ACTIVE 0
+#define RESTARTING 2
+#define MAY_COME(c) (c == 0 || restarts == RESTARTS)
+#define IS_FREE(i, s) (has[AT(0, i)] != (s) && has[AT(1, i)] != (s) && ((s) != 2 || i == 0 || !is_third))
+#else
+#define MOST_ACTIVE (CLIENTS - 1)
+#define RESTARTING 0
+#define MAY_COME(c) true
 #if CLIENTS == 2
 #define IS_FREE(i, s) (has[AT(0, i)] != (s) && has[AT(1, i)] != (s))
 #else
 #define IS_FREE(i, s) (has[AT(0, i)] != (s) && has[AT(1, i)] != (s) && has[AT(2, i)] != (s))
+#endif
 #endif
 /* The first free one from that which the request names may be any: others come and go. */
 inline pick_free(i) {
@@ -144,7 +157,7 @@ inline take(c, i, r) {
 			NEW_FENCE(c, i)
 		:: else -> skip
 		fi
-	:: has[AT(c, i)] == s || (has[AT(c, i)] > 0 && !IS_NEWER(c, i, r)) ->
+	:: has[AT(c, i)] == s || (has[AT(c, i)] > 0 && NUMBER_OF(r) < 3 && !IS_NEWER(c, i, r)) ->
 		note_number(c, i, r)
 	:: else ->
 		if
@@ -163,7 +176,10 @@ inline take(c, i, r) {
 inline execute(c, i, r) {
 	if
 	:: r == EXTEND ->
-		vote[AT(c, i)] = (has[AT(c, i)] > 0 -> has[AT(c, i)] : NO)
+		vote[AT(c, i)] = (has[AT(c, i)] > 0 -> has[AT(c, i)] : NO);
+#ifndef UNSETTLED
+		moved[AT(c, i)] = (has[AT(c, i)] > 0 -> 3 : 0)
+#endif
 	:: r == RELEASE ->
 		has[AT(c, i)] = 0;
 		moved[AT(c, i)] = 0;
@@ -185,7 +201,7 @@ inline execute(c, i, r) {
 inline send(c, i, what) {
 #if COPIES > 0
 	if
-	:: asked[AT(c, i)] > 0 && asked[AT(c, i)] < EXTEND && copies < COPIES ->
+	:: c <= MOST_ACTIVE && asked[AT(c, i)] > 0 && asked[AT(c, i)] < EXTEND && copies < COPIES ->
 		copies++;
 		late[AT(c, i)] = asked[AT(c, i)]
 	:: true
@@ -276,7 +292,7 @@ active proctype world()
 	:: atomic {
 		PICK(c, 0, CLIENTS - 1);
 		if
-		:: phase[c] == OUT ->
+		:: phase[c] == OUT && MAY_COME(c) ->
 		phase[c] = ASKS;
 		slot[c] = 1;
 		for (k : 0 .. SERVERS - 1) {
@@ -301,7 +317,7 @@ active proctype world()
 		fi;
 #if COPIES > 0
 		if
-		:: r < EXTEND && copies < COPIES ->
+		:: c <= MOST_ACTIVE && r < EXTEND && copies < COPIES ->
 			copies++;
 			late[AT(c, i)] = r
 		:: true
@@ -341,7 +357,7 @@ active proctype world()
 #endif
 #if RESTARTS > 0
 	:: atomic {
-		PICK(i, 0, SERVERS - 1);
+		PICK(i, RESTARTING, SERVERS - 1);
 		if
 		:: restarts < RESTARTS ->
 		restarts++;
@@ -413,7 +429,7 @@ active proctype world()
 #endif
 	/* votes for different slots are moved */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
+		PICK(c, 0, MOST_ACTIVE);
 		PICK(s, 1, SLOTS);
 		if
 		:: phase[c] == ASKS && moves[c] < MOVES && ANY(c) > 0 && VOTES(c, s) < MAJORITY ->
@@ -454,7 +470,7 @@ active proctype world()
 #ifdef RENEW
 	/* a renewal */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
+		PICK(c, 0, MOST_ACTIVE);
 		if
 		:: phase[c] == HOLDS && moves[c] != 9 ->
 		moves[c] = 9; /* a round is under way */
@@ -481,6 +497,9 @@ active proctype world()
 		fi;
 		done()
 	}
+#endif
+#ifdef NARROW
+	:: is_third = 0
 #endif
 	/* the end */
 	:: atomic {
