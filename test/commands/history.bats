@@ -85,6 +85,29 @@ tells() {
 	on_one_and_three tells
 }
 
+as_it_was() {
+	local asked began fence pid
+	token=$("$REDLOCK" acquire -t 5m "$KEY")
+	LOGNAME=ann spawn "next-$KEY" "$REDLOCK" run --label 'backup of db1' "$KEY" sh -c 'echo "$REDLOCK_FENCE"; sleep 0.3'
+	pid=$(pid "next-$KEY")
+	wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 1 ]]'
+	asked=$(now_ms)
+	wait_until '(($(now_ms) - asked > 100))'
+	began=$(server_ms 0)
+	redlock release "$KEY" "$token"
+	finish "next-$KEY"
+	fence=$output
+	redlock history --format json "$KEY"
+	[[ $(of '.runs[0] | [.host, .pid, .user, .command, .fence, .exit]') == \
+		"[\"$(uname -n)\",$pid,\"ann\",\"backup of db1\",$fence,0]" ]]
+	[[ $(of ".runs[0] | .waited_ms >= 100, .held_ms >= 300, .began_ms >= $began, .began_ms + .held_ms <= $(server_ms 0)" |
+		paste -sd ' ') == 'true true true true' ]]
+}
+
+@test "a run that had to wait is told as it was: when, where, how long it waited and held KEY, with which fence" {
+	on_one_and_three as_it_was
+}
+
 @test "a KEY without a history has none" {
 	only 0
 	redlock history "$KEY"
