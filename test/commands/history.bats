@@ -35,11 +35,17 @@ ended() {
 	}
 }
 
-# write_run I AGE_MS HOW [KEY]: an entry as a release writes it.
+# write_run I AGE_MS HOW [KEY [HELD_MS [TOKEN]]]: an entry as a release writes it.
 write_run() {
 	local key=${4-$KEY}
-	rcli "$1" RPUSH "{$key}:redlock:runs" "$(printf '%016x 1000 %d 5 %s\n%s' $((RANDOM * 32768 + RANDOM)) \
+	rcli "$1" RPUSH "{$key}:redlock:runs" "$(printf '%016x %d %d 5 %s\n%s' "${6-$((RANDOM * 32768 + RANDOM))}" "${5-1000}" \
 		1700000000001 "$3" "since=$(($(date_ms) - $2)) -"$'\n'"host=web3"$'\n'"pid=812"$'\n'"command=backup.sh"$'\n')"
+}
+
+# write_runs N AGE_MS HOW [HELD_MS]: each server has it, as the same run N.
+write_runs() {
+	local i
+	for i in 0 1 2; do write_run "$i" "$2" "$3" "$KEY" "${4-1000}" "$1"; done
 }
 
 ways_to_end() {
@@ -125,11 +131,11 @@ killed() {
 	ended "$KEY" 'exit 0' unknown || return
 	redlock run "$KEY" true
 	ended "$KEY" 'exit 0' 'exit 0' unknown
+	[[ $(of '.runs[2].held_ms <= 2100') == true ]]
 }
 
 @test "a run whose holder was killed is noted by the next grant, once, and ends with its lease" {
 	on_one_and_three killed
-	[[ $(of '.runs[2].held_ms <= 2100') == true ]]
 }
 
 @test "a holder of -P that was killed is noted, too" {
@@ -144,13 +150,17 @@ killed() {
 	ended "$KEY" 'exit 0' unknown
 }
 
-@test "a run that lost its lock is listed as lost" {
-	local instead
-	only 0
-	instead="'$TOOLS/ask' '$SERVERS/0/redis.sock' DEL '$KEY'; sleep 60"
-	redlock run -t 2s -k 100ms --server-timeout 300ms "$KEY" sh -c "$instead"
+lost() {
+	redlock run -t 2s -k 100ms --server-timeout 300ms "$KEY" sh -c '
+		for socket; do "$TOOLS/ask" "$socket" DEL "$REDLOCK_KEY"; done; sleep 60' - "$SERVERS"/{0,1,2}/redis.sock
 	[[ $status == 76 ]]
 	ended "$KEY" lost
+	redlock run "$KEY" true
+	ended "$KEY" 'exit 0' lost
+}
+
+@test "a run that lost its lock is listed as lost, once" {
+	on_one_and_three lost
 }
 
 nested() {
@@ -284,16 +294,20 @@ end_by() {
 	ended "$KEY" 'signal 15'
 }
 
-@test "the last 20 runs stay, and the last that succeeded however long ago" {
+last_twenty() {
 	local i
-	only 0
-	for ((i = 1; i < 31; i++)); do write_run 0 $((100000000 - i * 1000)) "exit $((i > 1))"; done
+	for ((i = 1; i < 31; i++)); do write_runs "$i" $((100000000 - i * 1000)) "exit $((i > 1))"; done
 	redlock run "$KEY" false
-	[[ $(rcli 0 LLEN "{$KEY}:redlock:runs") == 21 ]]
+	wait_until '[[ $(servers_with 21 LLEN "$(record):runs") == 3 || $REDLOCK_SERVERS != *,* ]]'
+	[[ $(rcli 0 LLEN "$(record):runs") == 21 ]]
 	redlock history --format json "$KEY"
 	[[ $(of '(.runs | length), .failed' | paste -sd ' ') == '20 20' ]]
 	redlock run --once-in 40h "$KEY" true
 	expect 75 '' "redlock: $KEY: web3 ran it 1d3h ago for 1s, exit 0; --once-in lets it run again in 12h[0-9]+m"
+}
+
+@test "the last 20 runs stay, and the last that succeeded however long ago" {
+	on_one_and_three last_twenty
 }
 
 @test "of two successes the later one stays, in whatever order they are written" {
@@ -344,9 +358,7 @@ last_run() {
 }
 
 usually() {
-	local i
-	for i in $(seq 0 $((SERVER_COUNT - 1))); do rcli "$i" DEL "{$KEY}:redlock:runs"; done
-	for i in $(seq 0 $((SERVER_COUNT - 1))); do RANDOM=1 write_run "$i" 100000 'exit 0'; done
+	write_runs 1 100000 'exit 0'
 	spawn "usual-$KEY" "$REDLOCK" run "$KEY" sleep 60
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
 	redlock run -n "$KEY" true
@@ -359,17 +371,20 @@ usually() {
 	on_one_and_three usually
 }
 
-@test "on a terminal with UTF-8 a bar stands for each run" {
-	local i
-	only 0
-	for i in 1 2 3; do write_run 0 $((i * 10000)) 'exit 0'; done
-	write_run 0 5000 unknown
+drawn() {
+	local i held=(100 1000 4000 2000 3000)
+	for i in 0 1 2 3 4; do write_runs "$i" $((60000 - i * 10000)) "exit $((i % 2))" "${held[i]}"; done
+	write_runs 5 5000 unknown
 	at_columns 100 history "$KEY"
-	[[ ${lines[1]} == '  ▇▇▇?' ]]
+	[[ ${lines[0]} == "$KEY: 6 runs, median 2s, longest 4s, 50% failed" && ${lines[1]} == '  ▁▂▇▃▅?' ]]
 	LC_ALL=C at_columns 100 history "$KEY"
 	[[ ${lines[1]} == '  20'* ]]
 	redlock history "$KEY"
-	[[ ${lines[1]} == '  20'* ]]
+	[[ ${lines[0]} == "$KEY: 6 runs, median 2s, longest 4s, 50% failed" && ${lines[1]} == '  20'* ]]
+}
+
+@test "a line tells the median, the longest and how many failed; on a terminal with UTF-8 a bar stands for each run" {
+	on_one_and_three drawn
 }
 
 @test "list is not confused by histories" {
