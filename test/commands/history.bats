@@ -274,6 +274,41 @@ end_by() {
 	ended "$KEY" ''
 }
 
+# noted: each server has the one run of KEY.
+noted() {
+	[[ $(servers_with 1 LLEN "$(record):runs") == 3 ]]
+}
+
+# tell_other I OLD NEW: what server I says of the run.
+tell_other() {
+	local entry
+	entry=$(rcli "$1" LINDEX "$(record):runs" 0)
+	rcli "$1" LSET "$(record):runs" 0 "${entry/$2/$3}"$'\n'
+}
+
+@test "if servers differ in how a run ended, the majority is believed; another token or fence is another run" {
+	local digest fence
+	only 0 1 2
+	redlock run "$KEY" true
+	wait_until noted
+	tell_other 0 'exit 0' 'exit 3'
+	ended "$KEY" 'exit 0'
+	tell_other 2 'exit 0' 'exit 3'
+	ended "$KEY" 'exit 3'
+	redlock history --format json "$KEY"
+	fence=$(of .runs[0].fence)
+	tell_other 1 " $fence " " 1$fence "
+	redlock history --format json "$KEY"
+	[[ $(of '[.runs[].exit] | sort') == '[0,3]' ]]
+	tell_other 1 " 1$fence " " $fence "
+	ended "$KEY" 'exit 3'
+	digest=$(rcli 1 LINDEX "$(record):runs" 0)
+	digest=${digest%% *}
+	tell_other 1 "$digest" "${digest:1}0"
+	redlock history --format json "$KEY"
+	[[ $(of '[.runs[].exit] | sort') == '[0,3]' ]]
+}
+
 @test "an attempt that is taken back is no run" {
 	only 0
 	hold
