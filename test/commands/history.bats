@@ -454,6 +454,20 @@ drawn() {
 	ended "$KEY" ''
 }
 
+# in_two_scripts OPTION...: of each server such a run asks to take KEY and to release it, and no more.
+in_two_scripts() {
+	local i
+	scripts_known
+	redlock run "$@" "$KEY" true
+	expect 0
+	wait_until '[[ $(servers_with 1 LLEN "$(record):runs") == $(tr , "\n" <<<"$REDLOCK_SERVERS" | wc -l) ]]'
+	for i in 0 1 2; do [[ $REDLOCK_SERVERS != *"$(server_url "$i")"* || $(scripts_run "$i") == 2 ]]; done
+}
+
+@test "a run is noted with its release, which takes no further request" {
+	on_one_and_three in_two_scripts
+}
+
 # ---------------------------------------------------------------- --once-in
 
 once() {
@@ -476,6 +490,10 @@ once() {
 
 @test "--once-in: what succeeded is not run again, what failed is" {
 	on_one_and_three once
+}
+
+@test "--once-in is decided with the acquire, which takes no further request" {
+	on_one_and_three in_two_scripts --once-in 1h
 }
 
 once_of_each_kind() {
