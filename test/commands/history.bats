@@ -496,6 +496,43 @@ once() {
 	on_one_and_three in_two_scripts --once-in 1h
 }
 
+from_its_beginning() {
+	write_runs 1 90000 'exit 0' 60000
+	redlock run --once-in 1h "$KEY" echo ran
+	expect 75 '' "redlock: $KEY: web3 ran it [1-9]m[0-9]+s ago for 1m00s, exit 0; --once-in lets it run again in 5[0-9]m[0-9]+s"
+	redlock run --once-in 80s "$KEY" echo ran
+	expect 0 ran
+}
+
+@test "--once-in counts from the beginning of the run that succeeded" {
+	on_one_and_three from_its_beginning
+}
+
+# turn SECONDS: the servers' clocks, from the true time.
+turn() {
+	perl -e 'open F, "+<", $ARGV[0]; syswrite F, pack "q3", $ARGV[1] * 1e9, 0, 0' "$CLOCK_FILE" "$1"
+}
+
+by_their_clocks() {
+	turn 0
+	redlock run --once-in 1h "$KEY" echo ran
+	expect 0 ran
+	turn 3000
+	redlock run --once-in 1h "$KEY" echo ran
+	[[ $status == 75 && ! $output ]]
+	turn 3700
+	redlock run --once-in 1h "$KEY" echo ran
+	expect 0 ran
+}
+
+@test "--once-in: how long ago a success was is told by the servers' clocks, not by ours" {
+	set_new
+	CLOCK_FILE=$SET/clock
+	perl -e 'print pack "q3", 0, 0, 0' >"$CLOCK_FILE"
+	CLOCK=$CLOCK_FILE LD_PRELOAD=$TOOLS/clock.so servers_start 3
+	on_one_and_three by_their_clocks
+}
+
 once_of_each_kind() {
 	local kind
 	for kind in -x -r -s '-P 2'; do
