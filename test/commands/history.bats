@@ -671,6 +671,23 @@ remembers() {
 	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
 }
 
+a_week() {
+	local i name ttl
+	redlock run "$KEY" true
+	for i in 0 1 2; do
+		[[ $REDLOCK_SERVERS == *"$(server_url "$i")"* ]] || continue
+		wait_until '[[ $(rcli "$i" LLEN "$(record):runs") == 1 ]]'
+		for name in "$(record)" "$(record):runs"; do
+			ttl=$(rcli "$i" PTTL "$name")
+			((ttl > 604700000 && ttl <= 604800000 + 30000))
+		done
+	done
+}
+
+@test "the record and the history last for 7 days, unless told otherwise" {
+	on_one_and_three a_week
+}
+
 others_remember() {
 	local other options
 	other=$("$REDLOCK" acquire -s -t 5m "$KEY")
