@@ -104,9 +104,13 @@ $(held c)"
 	queue_up 2 two 1 'string 0' web5 78 deploy.sh
 	redlock list "$KEY"
 	expect 0 "$(held "$KEY"), 2 waiting, the first for 3h0[0-9]m"
+	redlock list --format json "$KEY"
+	[[ $(of '[.waiting, (.oldest_wait_ms / 3600000 | floor)]') == '[2,3]' ]]
 	server_kill 2
 	redlock list "$KEY"
 	expect 0 "$(held "$KEY"), 1 waiting for 2h0[0-9]m"
+	redlock list --format json "$KEY"
+	[[ $(of '[.waiting, (.oldest_wait_ms / 3600000 | floor)]') == '[1,2]' ]]
 }
 
 @test "a lock that another program took over is listed as its" {
