@@ -61,7 +61,15 @@ has() {
 	wait_until "grep -qE '^<[0-9]+>[A-Z][a-z]{2} [ 0-9]{2} [0-9:]{8} redlock\\[[0-9]+\\]: $KEY: $1\$' '$TMP/log'"
 }
 
-@test "run tells the log when it has acquired and released, how COMMAND ended, and with which fence" {
+# on_one_and_three FUNCTION: with a KEY of its own each.
+on_one_and_three() {
+	local base=$KEY
+	KEY=$base-one "$@"
+	servers_start 3
+	KEY=$base-three REDLOCK_QUARANTINE=0 "$@"
+}
+
+tells_of_runs() {
 	logged_by <<-'end'
 		"$REDLOCK" run --syslog "$KEY" sh -c 'echo "$REDLOCK_FENCE" >"$TMP/fence"; exit 3'
 		"$REDLOCK" run --syslog "$KEY" sh -c 'kill -9 $$'
@@ -79,7 +87,11 @@ has() {
 	[[ $(cut -c 1-4 "$TMP/log" | sort -u) == '<78>' ]]
 }
 
-@test "busy, lost and broken are told, by acquire and its keeper, too" {
+@test "run tells the log when it has acquired and released, how COMMAND ended, and with which fence" {
+	on_one_and_three tells_of_runs
+}
+
+tells_of_trouble() {
 	printf 'syslog = yes\n' >"$TMP/redlock.conf"
 	chmod 600 "$TMP/redlock.conf"
 	logged_by <<-'end'
@@ -102,6 +114,10 @@ has() {
 	wait_until '(($(grep -c ": lost after [^ ]*, fence [0-9]*: " "$TMP/log") == 2))'
 	[[ $(grep -c ": acquired after" "$TMP/log") == 4 ]]
 	[[ $(grep ": lost after" "$TMP/log" | cut -c 1-4 | sort -u) == '<76>' ]]
+}
+
+@test "busy, lost and broken are told, by acquire and its keeper, too" {
+	on_one_and_three tells_of_trouble
 }
 
 @test "what break --now took from a minority of servers is logged" {
