@@ -172,14 +172,17 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 }
 
 @test "a run whose lock is broken stops its command: 76" {
-	only 0
-	spawn run "$REDLOCK" run -t 3s --label 'a job' "$KEY" sleep 60
-	wait_until '[[ $(rcli 0 EXISTS $KEY) == 1 ]]'
-	redlock break --now -y "$KEY"
-	expect 0 "$KEY: evicted .* pid [0-9]+ 'a job', held for $TIME: it may run on for up to 1s"
-	finish run
-	expect 76 '' "redlock: $KEY: lock lost: broken by [^ ]*@[^ ]*: COMMAND is stopped"
-	key_free 0
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		spawn run "$REDLOCK" run --quarantine 0 -t 3s --label 'a job' "$KEY" sleep 60
+		wait_until '[[ $(servers_with 1 EXISTS $KEY) == "$servers" ]]'
+		redlock break --now -y "$KEY"
+		expect 0 "$KEY: evicted .* pid [0-9]+ 'a job', held for $TIME: it may run on for up to 1s"
+		finish run
+		expect 76 '' "redlock: $KEY: lock lost: broken by [^ ]*@[^ ]*: COMMAND is stopped"
+		key_free 0 1 2
+	done
 }
 
 @test "the first in the queue is given the lock, with the next fence, and told" {
