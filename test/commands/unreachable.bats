@@ -19,14 +19,22 @@ two_stop() {
 
 SAYS='COMMAND runs without the lock'
 
+# One server, and three, that are nowhere.
+NOBODY=("$NOWHERE" "${NOWHERE}0,${NOWHERE}1,${NOWHERE}2")
+
 @test "where no server is reached, COMMAND runs without the lock, and one line says why" {
-	redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'echo ran; exit 7'
-	expect 7 ran "redlock: $KEY: .*: $SAYS"
-	# as without the option
-	redlock run --unreachable fail -S "$NOWHERE" "$KEY" echo ran
-	expect 69 '' "redlock: $KEY: .*[^k]"
-	REDLOCK_UNREACHABLE=run redlock run -n -S "$NOWHERE" -c 'echo ran' "$KEY"
-	expect 0 ran "redlock: $KEY: .*: $SAYS"
+	local servers without
+	for servers in "${NOBODY[@]}"; do
+		redlock run --unreachable run -S "$servers" "$KEY" sh -c 'echo ran; exit 7'
+		expect 7 ran "redlock: $KEY: .*: $SAYS"
+		redlock run -S "$servers" "$KEY" echo ran
+		expect 69 '' "redlock: $KEY: .*[^k]"
+		without=$stderr
+		redlock run --unreachable fail -S "$servers" "$KEY" echo ran
+		[[ $status == 69 && ! $output && $stderr == "$without" ]]
+		REDLOCK_UNREACHABLE=run redlock run -n -S "$servers" -c 'echo ran' "$KEY"
+		expect 0 ran "redlock: $KEY: .*: $SAYS"
+	done
 	refuses 64 "--unreachable 'ran' is not fail or run" run --unreachable ran "$KEY" true
 }
 
@@ -40,11 +48,14 @@ SAYS='COMMAND runs without the lock'
 }
 
 @test "it finds REDLOCK_KEY and REDLOCK_UNLOCKED in its environment, and no token or fence of others" {
-	REDLOCK_TOKEN=t REDLOCK_FENCE=1 REDLOCK_FENCES=x=1 REDLOCK_VALID_UNTIL=1 \
-		redlock run --unreachable run -S "$NOWHERE" "$KEY" sh -c 'env | grep ^REDLOCK_ | grep -v _SERVERS= | sort'
-	expect 0 "REDLOCK_HELD==[0-9a-f]{32}
+	local servers
+	for servers in "${NOBODY[@]}"; do
+		REDLOCK_TOKEN=t REDLOCK_FENCE=1 REDLOCK_FENCES=x=1 REDLOCK_VALID_UNTIL=1 \
+			redlock run --unreachable run -S "$servers" "$KEY" sh -c 'env | grep ^REDLOCK_ | grep -v _SERVERS= | sort'
+		expect 0 "REDLOCK_HELD==[0-9a-f]{32}
 REDLOCK_KEY=$KEY
 REDLOCK_UNLOCKED=1" ".*: $SAYS"
+	done
 	# one that has its lock is not told so
 	redlock run --unreachable run -S "$NOWHERE" "$KEY" "$REDLOCK" run "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-} $REDLOCK_FENCE"'
 	expect 0 ' [0-9]+' ".*: $SAYS"
@@ -73,6 +84,7 @@ redlock: $KEY: held by an ancestor of this process, .*"
 }
 
 @test "a KEY that is busy, is no lock, or is refused is not one that cannot be reached" {
+	local i
 	hold
 	redlock run -n --unreachable run "$KEY" echo ran
 	expect 75 '' '.*'
@@ -82,10 +94,16 @@ redlock: $KEY: held by an ancestor of this process, .*"
 	expect 65 '' '.*'
 	redlock run -n --unreachable run -S "$NOWHERE" --max-hold 1s --min-hold 2s "$KEY" echo ran
 	expect 64 '' '.*'
-	servers_start 1
-	rcli 0 CONFIG SET requirepass hunter2
-	redlock run -n --unreachable run "$KEY" echo ran
-	expect 77 '' '.*'
+	redlock run -n --unreachable run -S "$NOWHERE,$NOWHERE" "$KEY" echo ran
+	expect 78 '' '.*'
+	for i in 1 3; do
+		servers_start "$i"
+		redlock run -n --unreachable run --config /nonexistent "$KEY" echo ran
+		expect 78 '' '.*'
+		for ((i--; i >= 0; i--)); do rcli "$i" CONFIG SET requirepass hunter2; done
+		redlock run -n --unreachable run "$KEY" echo ran
+		expect 77 '' '.*'
+	done
 }
 
 @test "-w says how long servers are waited for first" {
@@ -138,9 +156,12 @@ redlock: $KEY: stopped after --max-hold 500ms"
 }
 
 @test "--status-fd says unlocked, and how COMMAND ended" {
-	redlock run --unreachable run -S "$NOWHERE" --status-fd 9 "$KEY" sh -c 'exit 3' 9>"$TMP/status"
-	[[ $status == 3 ]]
-	[[ $(json '[.outcome, .child_exit, .held_ms, .token, .fence]' "$TMP/status") == '["unlocked",3,0,null,null]' ]]
+	local servers
+	for servers in "${NOBODY[@]}"; do
+		redlock run --unreachable run -S "$servers" --status-fd 9 "$KEY" sh -c 'exit 3' 9>"$TMP/status"
+		[[ $status == 3 ]]
+		[[ $(json '[.outcome, .child_exit, .held_ms, .token, .fence]' "$TMP/status") == '["unlocked",3,0,null,null]' ]]
+	done
 	redlock run --unreachable run -S "$NOWHERE" --status-fd 9 --also "$KEY-2" "$KEY" redlock-no-such-command 9>"$TMP/status"
 	[[ $status == 127 ]]
 	[[ $(json '[.outcome, .child_exit, .fences]' "$TMP/status") == '["not-started",null,null]' ]]
