@@ -309,15 +309,18 @@ tells_of_servers() {
 }
 
 @test "readers of the file never find half of it" {
-	local file=$TMP/redlock.prom i
-	for i in 1 2 3 4 5; do redlock run "$KEY-$i" true; done
-	redlock list --format prometheus --output "$file"
-	spawn writer sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$0" list --format prometheus --output "$1" || exit; done' "$REDLOCK" "$file"
-	while is_running writer; do
-		[[ $(tail -n 1 "$file") == '# EOF' ]]
+	local file=$TMP/redlock.prom i servers
+	for servers in 1 3; do
+		use "$servers"
+		for i in 1 2 3 4 5; do redlock run --quarantine 0 "$KEY-$i" true; done
+		redlock list --format prometheus --output "$file"
+		spawn writer sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$0" list --format prometheus --output "$1" || exit; done' "$REDLOCK" "$file"
+		while is_running writer; do
+			[[ $(tail -n 1 "$file") == '# EOF' ]]
+		done
+		finish writer
+		expect 0
 	done
-	finish writer
-	expect 0
 }
 
 @test "a symbolic link, or what is no plain file, is not replaced" {
