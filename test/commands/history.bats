@@ -368,10 +368,12 @@ last_twenty() {
 	ended "$KEY" ''
 	rcli 0 RPUSH "$name" $'0123456789abcdef 1 2 3 \033[2J\nsince=1700000000000 -\nhost=\033[2J\ncommand=\033]0;x\n'
 	redlock history "$KEY"
-	[[ $status == 0 ]] && is_printable "${output//$'\n'/}"
+	[[ $status == 0 ]]
+	is_printable "${output//$'\n'/}"
 	ended "$KEY" other
 	redlock status "$KEY"
-	[[ $status == 0 ]] && is_printable "${output//$'\n'/}"
+	[[ $status == 0 ]]
+	is_printable "${output//$'\n'/}"
 	rcli 0 DEL "$name"
 	rcli 0 SET "$name" data
 	redlock history "$KEY"
