@@ -185,7 +185,8 @@ void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
 			      text_at(reply, 5))) {
 		trust_hear(ballot, i, begins, number_at(reply, 2),
 			   text_at(reply, 3));
-		trust_learn(ballot, number_at(reply, 6));
+		trust_hear_tenants(ballot, i, text_at(reply, 7),
+				   number_at(reply, 6));
 		attempt_count(lock, i, reply->value[1].number);
 	} else if (answer == 0 && is_refusal(reply)) {
 		ballot->vote[i] = VOTE_HELD;
@@ -197,6 +198,8 @@ void attempt_read(struct lock *lock, size_t i, const struct reply *reply,
 		trust_hear_holder(ballot, i, text_at(reply, 6),
 				  reply->value[2].number,
 				  reply->value[1].number, number_at(reply, 8));
+		trust_hear_tenants(ballot, i, text_at(reply, 12),
+				   number_at(reply, 8));
 		trust_weigh(ballot);
 	} else {
 		ballot_reject(ballot, i);

@@ -28,6 +28,15 @@ enum vote {
 	VOTE_ELSEWHERE,   /* granted or kept, but another slot (slots.h) */
 };
 
+#define SLOTS_TOLD 20
+
+/* Who has a slot, by a server's word. */
+struct tenant {
+	int64_t slot;
+	int64_t since; /* ms by our clock, at the earliest */
+	char token[TOKEN_PREFIX_SIZE];
+};
+
 /* What a server has reported of KEY during this wait (trust.h); times in ms by
  * our clock. */
 struct report {
@@ -40,6 +49,9 @@ struct report {
 	int64_t since, until; /* is_held: its holder's time, at the longest */
 	char last[TOKEN_PREFIX_SIZE];   /* the last holder that it knows of */
 	char holder[TOKEN_PREFIX_SIZE]; /* named by its last refusal */
+	struct tenant tenants[SLOTS_TOLD]; /* named by its last answer */
+	size_t tenant_count;
+	int64_t tenants_until; /* when their leases are over, at the latest */
 };
 
 #define SLOTS_FREE 20

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bounds.h"
 #include "base/duration.h"
 #include "base/lease.h"
+#include "base/number.h"
 #include "lock/slots.h"
 
 #define SERVERS_LEAST 3             /* with fewer every quorum has them all */
@@ -52,9 +54,11 @@ void trust_hear(struct ballot *ballot, size_t i, bool begins, int64_t age,
 	 * of the record stands, or when it was first missing */
 	if (begins || age > 0 || !knew)
 		report->began = now - clamp(age, AGE_LONGEST);
-	if (knew &&
-	    report->began - before > now - report->asked) /* another record */
+	if (knew && report->began - before > now - report->asked) {
+		/* another record */
 		report->last[0] = report->holder[0] = '\0';
+		report->tenant_count = 0;
+	}
 	if (last != NULL && last[0] == '\0') /* it knows of nobody any more */
 		report->holder[0] = '\0';
 	if (last != NULL)
@@ -81,6 +85,41 @@ void trust_hear_holder(struct ballot *ballot, size_t i, const char *holder,
 	report->until = clock_ms() +
 			(left < 0 ? LEASE_LONGEST : clamp(left, LEASE_LONGEST));
 	report->since = report->asked - clamp(held, AGE_LONGEST);
+}
+
+/* "slot held token ", each; what is no such thing ends it. */
+static bool read_tenant(const char **text, int64_t asked, struct tenant *tenant)
+{
+	int64_t held;
+	size_t length;
+
+	if (number_read(text, 1, PERMITS_MOST, &tenant->slot) < 0 ||
+	    *(*text)++ != ' ' ||
+	    number_read(text, 0, FENCE_LARGEST, &held) < 0 || *(*text)++ != ' ')
+		return false;
+	length = strcspn(*text, " ");
+	if (length == 0 || length >= sizeof(tenant->token) ||
+	    (*text)[length] == '\0')
+		return false;
+	memcpy(tenant->token, *text, length);
+	tenant->token[length] = '\0';
+	tenant->since = asked - clamp(held, AGE_LONGEST);
+	*text += length + 1;
+	return true;
+}
+
+void trust_hear_tenants(struct ballot *ballot, size_t i, const char *text,
+			int64_t ttl)
+{
+	struct report *report = &ballot->report[i];
+	size_t count = 0;
+
+	trust_learn(ballot, ttl);
+	while (count < SLOTS_TOLD &&
+	       read_tenant(&text, report->asked, &report->tenants[count]))
+		count++;
+	report->tenant_count = count;
+	report->tenants_until = clock_ms() + clamp(ttl, LEASE_LONGEST);
 }
 
 /* --- what it is worth --------------------------------------------------- */
@@ -137,12 +176,42 @@ static bool knows_more(const struct ballot *ballot, size_t k, size_t i)
 	       strcmp(other->holder, report->holder) != 0;
 }
 
+static bool has_tenant(const struct report *report, const char *token)
+{
+	for (size_t n = 0; n < report->tenant_count; n++)
+		if (strcmp(report->tenants[n].token, token) == 0)
+			return true;
+	return false;
+}
+
+/* Whether k knows of somebody who has had the slot that i has given us since before
+ * i's record began, and i does not. */
+static bool knows_tenant(const struct ballot *ballot, size_t k, size_t i)
+{
+	const struct report *report = &ballot->report[i],
+			    *other = &ballot->report[k];
+
+	if (clock_ms() >= other->tenants_until)
+		return false;
+	for (size_t n = 0; n < other->tenant_count; n++) {
+		const struct tenant *tenant = &other->tenants[n];
+
+		if (tenant->slot == ballot->slots[i].own &&
+		    tenant->since < report->began &&
+		    strcmp(tenant->token, report->last) != 0 &&
+		    !has_tenant(report, tenant->token))
+			return true;
+	}
+	return false;
+}
+
 static bool has_lost_record(const struct ballot *ballot, size_t i)
 {
 	if (ballot->quorum->count < SERVERS_LEAST || is_old(ballot, i))
 		return false;
 	for (size_t k = 0; k < ballot->quorum->count; k++)
-		if (k != i && knows_more(ballot, k, i))
+		if (k != i &&
+		    (knows_more(ballot, k, i) || knows_tenant(ballot, k, i)))
 			return true;
 	return false;
 }

@@ -456,8 +456,9 @@ gets_theirs() {
 	done
 }
 
-@test "a slot is not had twice if its lease is longer, and one of three servers has forgotten it" {
-	local token slot i
+# forgotten: of three servers 0 knows that $token has $slot, 1 has forgotten it, and 2 has never heard of it. No
+# server is too young to vote.
+forgotten() {
 	servers_start 3 --appendonly yes --appendfsync always
 	token=$("$REDLOCK" acquire -P 2 -t 10m "$KEY")
 	wait_until 'holders 1 0 1 2'
@@ -465,13 +466,35 @@ gets_theirs() {
 	"$REDLOCK" release -S "$(server_url 2)" "$KEY" "$token"
 	rcli 1 FLUSHALL
 	"$REDLOCK" run -S "$(server_url 1)" -P 2 "$KEY" true
-	knows_for 0 60
-	knows_for 1 30 # longer than the ttl below
-	knows_for 2 60
+}
+
+# had_once: nobody else gets $slot, and the other one is free.
+had_once() {
+	local i
 	for i in {1..12}; do
 		redlock run -n -P 2 -t 5s "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
 		expect 0 $((3 - slot))
 	done
+}
+
+@test "a slot is not had twice if its lease is longer, and one of three servers has forgotten it" {
+	forgotten
+	knows_for 0 60
+	knows_for 1 30 # longer than the ttl below
+	knows_for 2 60
+	had_once
+}
+
+@test "a slot is not had twice if records are of one age, and one of three servers has forgotten it" {
+	local now text
+	forgotten
+	now=$(server_ms 0)
+	rcli 2 HSET "$(record)" began $((now - 30400))
+	rcli 0 HSET "$(record)" began $((now - 30000))
+	text=$(rcli 0 HGET "$(record)" "holder:$token")
+	rcli 0 HSET "$(record)" "holder:$token" "since=$((now - 29900)) ${text#* }"$'\n'
+	rcli 1 HSET "$(record)" began $((now - 29600))
+	had_once
 }
 
 @test "a waiter whose votes are moved goes on without a server that dies then" {

@@ -2,15 +2,17 @@
 -- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits (slots.lua), hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
 -- returns {1, fence, the record's age (ms), the beginning of the last holder's token, slot (0: none),
---         slots that are free, at least some of them, the longest ttl of those who hold other slots (ms)}, or
+--         slots that are free, at least some of them, the longest ttl of those who hold other slots (ms),
+--         who has which}, or
 --         {-1, ms since it began, a run (runs.lua)} that is why this one need not be (--once-in), or
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
 --         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several; for
 --         slots '*' is followed by the beginning of a digest of all tokens),
 --         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
---         how many hold it, of how many permits (0: none), KEY's type}; if several hold it, the
---         description is that of the one that has held it longest
+--         how many hold it, of how many permits (0: none), KEY's type, who has which slot}; if several
+--         hold it, the description is that of the one that has held it longest
+-- who has which slot: "slot held token" and a blank, each, of the token its beginning; while the record is young
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
 local wish = {ttl = number(ttl), clock = number(clock), description = description,
@@ -48,8 +50,24 @@ if in_use == sorted and kind == sorted then
 end
 
 local age, last = remember(in_use)
+
+-- By that one sees what a server has forgotten whose record is as young (trust.h). Later its age shows it.
+local function tell_slots()
+  local texts = {}
+  if wish.slot and kind_of_key() == sorted and age < max(number(get('ttl')) or 0, wish.ttl) + 1000 then
+    local _, others = survey_slots(wish)
+    for _, other in each(others) do
+      local _, held_for = describe(other[2])
+      if other[2] ~= token and held_for >= 0 then
+        texts[#texts + 1] = format('%.0f %.0f %s ', other[1], min(held_for, 2^53), other[2]:sub(1, 16))
+      end
+    end
+  end
+  return table.concat(texts)
+end
+
 local function granted(fence, slot, free, longest)
-  return {1, fence, age, last, slot or 0, free or '', longest or 0}
+  return {1, fence, age, last, slot or 0, free or '', longest or 0, tell_slots()}
 end
 
 -- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back. If its
@@ -127,4 +145,4 @@ elseif in_use == sorted and permits_of_key() then
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
-  prefix, age, text ~= '' and min(number(get('ttl')) or 0, 2^53) or 0, count, of or 0, in_use}
+  prefix, age, text ~= '' and min(number(get('ttl')) or 0, 2^53) or 0, count, of or 0, in_use, tell_slots()}

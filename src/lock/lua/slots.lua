@@ -11,22 +11,24 @@ local function read_permits(text)
   end
 end
 
--- From the wish's slot on, and no more than a reply tells.
-local function free_slots(wish)
-  local taken, free = {}, {}
+-- The slots that are free, from the wish's on, and the others, {slot, token} each: as many as a reply tells.
+local function survey_slots(wish)
+  local taken, free, others = {}, {}, {}
   for _, who in each(call('zrange', key, 0, -1)) do
     local slot = get('slot:' .. who)
     if slot then
-      taken[slot % 2^20] = true
+      taken[slot % 2^20] = who
     end
   end
   for i = wish.slot, wish.slot + wish.permits - 1 do
     local slot = (i - 1) % wish.permits + 1
-    if not taken[slot] and #free < 20 then
+    if taken[slot] and #others < 20 then
+      others[#others + 1] = {slot, taken[slot]}
+    elseif not taken[slot] and #free < 20 then
       free[#free + 1] = slot
     end
   end
-  return free
+  return free, others
 end
 
 -- The slot for a wish, and those that are free: {slot, free}; nil if there is none. A token keeps the slot that
@@ -34,7 +36,7 @@ end
 -- own slot, or none.
 local function pick_slot(who, wish)
   local own, moves = slot_of(who)
-  local free, back = free_slots(wish), (wish.kept or 0) > 0
+  local free, back = survey_slots(wish), (wish.kept or 0) > 0
   if own == wish.slot or own and not back and (moves >= wish.moves or free[1] ~= wish.slot) then
     return {own, free}
   elseif free[1] and (free[1] == wish.slot or not back) then
