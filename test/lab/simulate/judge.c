@@ -16,6 +16,9 @@ struct waiting {
 	int64_t since;
 };
 
+#define LONG_BEFORE \
+	2500000 /* us: those who come within this may change places */
+
 struct figures figures;
 
 static struct hold holds[CLIENTS_MOST];
@@ -119,18 +122,6 @@ static bool is_settled(void)
 	return false;
 }
 
-void judge_begin(size_t client, int64_t fence, int64_t part)
-{
-	size_t key = plan.client[client].key;
-
-	holds[client] = (struct hold){true, plan.client[client].kind, fence,
-				      part, world_now};
-	figures.grants++;
-	figures.calm_grants += is_settled();
-	check_others(client, &plan.key[key]);
-	check_fence(client, key);
-}
-
 void judge_end(size_t client)
 {
 	holds[client].runs = false;
@@ -200,6 +191,49 @@ void judge_waiters(void)
 	for (size_t i = 0; i < plan.clients; i++)
 		if (waits[i].waits)
 			check_wait(i);
+}
+
+/* Whether both came when it was calm, the one who waits long before the other, who has
+ * KEY now. Who polls, or does not wait, comes as it is served. */
+static bool is_passed(size_t waiter, size_t holder)
+{
+	const struct client_plan *its = &plan.client[holder];
+	int64_t came =
+		its->nonblock || its->poll ? world_now : waits[holder].since;
+
+	return waits[waiter].waits && plan.client[waiter].key == its->key &&
+	       plan.client[waiter].kind == KIND_EXCLUSIVE &&
+	       calm_since(waits[waiter].since) == waits[waiter].since &&
+	       waits[waiter].since + LONG_BEFORE < came;
+}
+
+static void check_order(size_t client)
+{
+	size_t key = plan.client[client].key;
+
+	if (plan.key[key].kind != KIND_EXCLUSIVE || plan.key[key].mixed)
+		return;
+	for (size_t i = 0; i < plan.clients; i++)
+		if (is_passed(i, client))
+			world_violation(
+				"client %zu has waited for %s for %.3f s, "
+				"but client %zu has it, who came later",
+				i, plan.key[key].name,
+				(double)(world_now - waits[i].since) / 1e6,
+				client);
+}
+
+void judge_begin(size_t client, int64_t fence, int64_t part)
+{
+	size_t key = plan.client[client].key;
+
+	holds[client] = (struct hold){true, plan.client[client].kind, fence,
+				      part, world_now};
+	figures.grants++;
+	figures.calm_grants += is_settled();
+	check_others(client, &plan.key[key]);
+	check_fence(client, key);
+	check_order(client);
 }
 
 /* --- what is left ---------------------------------------------------------- */
