@@ -267,7 +267,7 @@ class Server:
             slot, self.port, slot, end)
 
     def item(self):
-        return b"%s 2500 100 1\n" % MARK.encode() + self.holder
+        return b"%s 2500 100 1 0\n" % MARK.encode() + self.holder
 
     def waiter(self):
         return b"%s 100 string 0\n" % (b"b" * 40) + self.holder

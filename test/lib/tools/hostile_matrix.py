@@ -139,7 +139,7 @@ KEPT = {
     "kept, with a fence beyond 2^53": array(1, 2**53 + 1, "x", 0),
     "kept, with a text for a fence": array(1, "5", 5, 0),
 }
-ITEM = MARK + " 2500 100 1\n"
+ITEM = MARK + " 2500 100 1 0\n"
 VIEWS = {
     "no items": array(1, "string", -1, 5, 1, 0),
     "a text for the permits": array(1, "string", "-1", 5, 1, 0, [], []),
@@ -157,7 +157,7 @@ VIEWS = {
     "an item of huge numbers":
         array(1, "string", -1, 5, 1, 0, [MARK + " 9" * 20 + "\n"], []),
     "an item held 0 times":
-        array(1, "string", -1, 5, 1, 0, [MARK + " 2500 100 0\n"], []),
+        array(1, "string", -1, 5, 1, 0, [MARK + " 2500 100 0 0\n"], []),
 }
 WAITERS = {
     "a waiter of a long kind": array(
