@@ -348,6 +348,24 @@ daily() {
 	[[ $(sort said) == "$(printf '%s\n' *.wav | sort)" ]]
 }
 
+@test "of the test runs that share four databases, each has one for itself" {
+	local i
+	example redlock-run.1 'Any number of test runs' >job.sh
+	program check.sh <<-'end'
+		said "$1"
+		until [ -e "$TMP/end" ]; do sleep 0.01; done
+	end
+	for i in {1..5}; do spawn "run$i" sh job.sh; done
+	wait_until '[[ $(sort said) == $(printf "test%s\n" 1 2 3 4) ]]'
+	wait_until '(($(rcli 0 ZCARD "{databases}:redlock:queue") == 1))'
+	touch end
+	for i in {1..5}; do
+		finish "run$i"
+		expect 0
+	done
+	[[ $(sort -u said) == $(printf 'test%s\n' 1 2 3 4) && $(wc -l <said) == 5 ]]
+}
+
 # ci_job: what GitLab's runner makes of the job on the page, but for the servers.
 ci_job() {
 	local job
