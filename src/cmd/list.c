@@ -60,7 +60,7 @@ static void print_who(struct buffer *line, const struct listed *listed)
 		buffer_print(line, "%s, ", holders_kind_name(listed->kind));
 	record_print_busy(line, &listed->first.who);
 	if (listed->first.slot > 0)
-		buffer_print(line, " in slot %" PRId64, listed->first.slot);
+		buffer_print(line, " (slot %" PRId64 ")", listed->first.slot);
 	if (listed->holders > 1)
 		buffer_print(line, ", and %" PRId64 " more",
 			     listed->holders - 1);

@@ -40,7 +40,7 @@ hold_key() {
 	expect 0 "$(held a)
 $(held b reentrant)
 $(held c shared)
-$(held d '1 of 3 permits') in slot 1"
+$(held d '1 of 3 permits') \\(slot 1\\)"
 	redlock list --format json
 	output=$(sort <<<"$output")
 	expect 0 $'.*\n.*\n.*\n.*'
@@ -290,7 +290,7 @@ $(held "$KEY-all")"
 	for i in 0 1 2; do hold_permit "$i" 2 one web3 812 backup.sh 4 enough; done
 	for i in 0 1; do hold_permit "$i" 2 one web3 812 backup.sh 4 too-few; done
 	redlock list
-	expect 0 "$(held enough '1 of 2 permits') in slot 1"
+	expect 0 "$(held enough '1 of 2 permits') \\(slot 1\\)"
 }
 
 @test "a minority that is down or silent hides nothing" {
