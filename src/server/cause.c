@@ -70,6 +70,8 @@ static const struct meaning meanings[] = {
 			  "see redlock doctor, and ACL SETUSER there"},
 	[CAUSE_KIND] = {EXIT_MISUSED, false, true, "",
 			"use the same of -x, -s, -r and -P everywhere"},
+	[CAUSE_EARLIER] = {EXIT_MISUSED, false, true, "",
+			   "install this version on all hosts"},
 	[CAUSE_DATA] = {EXIT_MISUSED, false, true, "", "choose another KEY"},
 	[CAUSE_KEPT] = {EXIT_MISUSED, false, true, "",
 			"it stays as it is; --foreign deletes it"},
@@ -245,6 +247,7 @@ static const struct {
 	enum cause cause;
 } ours[] = {
 	{"PERMITS ", CAUSE_KIND},          /* acquire.lua */
+	{"NOSLOTS ", CAUSE_EARLIER},       /* acquire.lua */
 	{"NOLOCK ", CAUSE_DATA},           /* acquire.lua */
 	{"NOBREAK ", CAUSE_KEPT},          /* break.lua, ask.lua */
 	{"NOASK ", CAUSE_DEAF},            /* ask.lua */

@@ -44,6 +44,7 @@ enum cause {
 	CAUSE_LOGIN,
 	CAUSE_RIGHTS,
 	CAUSE_KIND, /* KEY is held as another kind of lock; our scripts' words */
+	CAUSE_EARLIER,      /* KEY is held by an earlier redlock; the same */
 	CAUSE_DATA,         /* KEY is not a lock; our scripts' words */
 	CAUSE_KEPT,         /* the same, of what is to be broken */
 	CAUSE_DEAF,         /* its holder cannot be asked to stop; the same */

@@ -42,10 +42,11 @@ local in_use = drop_expired()
 local of, has_slots
 if in_use == sorted and kind == sorted then
   of, has_slots = permits_of_key()
-  if of and (of ~= wish.permits or of > 0 and not has_slots) then
-    return redis.error_reply(format('PERMITS KEY is held with %s%s now, not with %s',
-      of == 0 and '-s' or '-P ' .. of, of == wish.permits and ' by an earlier redlock' or '',
-      wish.permits == 0 and '-s' or '-P ' .. wish.permits))
+  if of and of ~= wish.permits then
+    return redis.error_reply(format('PERMITS KEY is held with %s now, not with %s',
+      of == 0 and '-s' or '-P ' .. of, wish.permits == 0 and '-s' or '-P ' .. wish.permits))
+  elseif of and of > 0 and not has_slots then
+    return redis.error_reply('NOSLOTS KEY is held by an earlier redlock, whose permits have no slots')
   end
 end
 
