@@ -78,7 +78,7 @@ void discovery_pin(struct discovery *discovery, const struct endpoint *endpoint)
 	discovery->pinned = true;
 }
 
-static unsigned slot_of(const struct discovery *discovery)
+static unsigned hash_slot_of_key(const struct discovery *discovery)
 {
 	if (discovery->url->kind == URL_SENTINEL || discovery->key.length == 0)
 		return 0;
@@ -126,7 +126,7 @@ static int ask_seed(struct discovery *discovery, struct seed *seed)
 static void ask_all(struct discovery *discovery)
 {
 	discovery->ticket += 2;
-	discovery->hash_slot = slot_of(discovery);
+	discovery->hash_slot = hash_slot_of_key(discovery);
 	discovery->next_check = deadline_in(CHECK_PAUSE);
 	format_request(discovery);
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
@@ -150,16 +150,16 @@ void discovery_check(struct discovery *discovery)
 
 void discovery_start(struct discovery *discovery)
 {
-	unsigned slot = slot_of(discovery);
+	unsigned hash_slot = hash_slot_of_key(discovery);
 
 	if (discovery->seeking || discovery->pinned)
 		return;
 	discovery_stop(discovery);
 	discovery->seeking = true;
-	if (discovery->hash_slot != slot)
+	if (discovery->hash_slot != hash_slot)
 		discovery_forget(discovery);
 	if (discovery->endpoint.host == NULL)
-		last_place_read(&discovery->last_place, slot,
+		last_place_read(&discovery->last_place, hash_slot,
 				&discovery->endpoint);
 	ask_all(discovery);
 }
@@ -199,7 +199,7 @@ static int take_self(struct seed *seed)
 	return 0;
 }
 
-/* "MOVED slot host:port" */
+/* "MOVED hash-slot host:port" */
 static int take_moved(struct seed *seed, const char *text)
 {
 	const char *address = strrchr(text, ' ');

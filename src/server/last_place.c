@@ -45,7 +45,7 @@ static int open_file(const struct last_place *last, int flags)
 }
 
 /* The text of a record after its time; NULL if it is too old. */
-static const char *read_record(struct last_place *last, unsigned slot,
+static const char *read_record(struct last_place *last, unsigned hash_slot,
 			       char text[RECORD_SIZE])
 {
 	int64_t age, then;
@@ -55,7 +55,7 @@ static const char *read_record(struct last_place *last, unsigned slot,
 	if (fd < 0)
 		return NULL;
 	memset(text, 0, RECORD_SIZE);
-	(void)!pread(fd, text, RECORD_SIZE - 1, (off_t)slot * RECORD_SIZE);
+	(void)!pread(fd, text, RECORD_SIZE - 1, (off_t)hash_slot * RECORD_SIZE);
 	close(fd);
 	if (number_read(&rest, 0, INT64_MAX / 2, &then) < 0)
 		return NULL;
@@ -67,7 +67,7 @@ static const char *read_record(struct last_place *last, unsigned slot,
 	return rest;
 }
 
-static void write_record(struct last_place *last, unsigned slot,
+static void write_record(struct last_place *last, unsigned hash_slot,
 			 const char *rest)
 {
 	char text[RECORD_SIZE] = "";
@@ -78,15 +78,15 @@ static void write_record(struct last_place *last, unsigned slot,
 		return;
 	snprintf(text, sizeof(text), "%" PRId64 " %s\n", clock_wall_ms() / 1000,
 		 rest);
-	(void)!pwrite(fd, text, sizeof(text), (off_t)slot * RECORD_SIZE);
+	(void)!pwrite(fd, text, sizeof(text), (off_t)hash_slot * RECORD_SIZE);
 	close(fd);
 }
 
-int last_place_read(struct last_place *last, unsigned slot,
+int last_place_read(struct last_place *last, unsigned hash_slot,
 		    struct endpoint *endpoint)
 {
 	char text[RECORD_SIZE], host[RECORD_SIZE], port[8];
-	const char *rest = read_record(last, slot, text);
+	const char *rest = read_record(last, hash_slot, text);
 
 	if (rest == NULL || sscanf(rest, "%100s%*1[ ]%7s", /* NOLINT */
 				   host, port) != 2)
@@ -94,7 +94,7 @@ int last_place_read(struct last_place *last, unsigned slot,
 	return endpoint_set(endpoint, host, port);
 }
 
-void last_place_write(struct last_place *last, unsigned slot,
+void last_place_write(struct last_place *last, unsigned hash_slot,
 		      const struct endpoint *endpoint)
 {
 	char rest[RECORD_SIZE] = "";
@@ -103,7 +103,7 @@ void last_place_write(struct last_place *last, unsigned slot,
 	if (strlen(endpoint->host) <= HOST_LONGEST)
 		snprintf(rest, sizeof(rest), "%s %u", endpoint->host,
 			 endpoint->port);
-	write_record(last, slot, rest);
+	write_record(last, hash_slot, rest);
 }
 
 int last_place_read_word(struct last_place *last, char word[LAST_PLACE_WORD])

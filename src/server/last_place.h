@@ -32,10 +32,10 @@ void last_place_init(struct last_place *last, const char *what,
 
 /* Makes *endpoint, which is released first, the one that is kept; -1 for
  * none. */
-int last_place_read(struct last_place *last, unsigned slot,
+int last_place_read(struct last_place *last, unsigned hash_slot,
 		    struct endpoint *endpoint);
 
-void last_place_write(struct last_place *last, unsigned slot,
+void last_place_write(struct last_place *last, unsigned hash_slot,
 		      const struct endpoint *endpoint);
 
 #define LAST_PLACE_WORD 16 /* bytes, with the NUL */

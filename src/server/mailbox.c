@@ -62,7 +62,7 @@ static void give_up(struct mailbox *mailbox, size_t i)
 	mailbox->listener->failed(mailbox->listener->context, i);
 }
 
-/* A cluster's node tells no others what is said in a slot, since Redis 7. */
+/* A cluster's node tells no others what is said in a hash slot, since Redis 7. */
 static bool is_sharded(const struct mailbox *mailbox, size_t i)
 {
 	return mailbox->subscribers[i].url.kind == URL_CLUSTER &&

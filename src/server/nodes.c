@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-#define FIELDS 9 /* of a node with slots, at least */
+#define FIELDS 9 /* of a node with hash slots, at least */
 
 void nodes_release(struct nodes *nodes)
 {

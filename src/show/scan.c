@@ -30,7 +30,7 @@ struct listing {
 	struct nodes nodes;     /* of a cluster */
 	size_t node;            /* that is scanned now */
 	bool done[SERVERS_MAX]; /* has been scanned to its end */
-	size_t at_once; /* locks to look at: one, as a cluster has slots */
+	size_t at_once; /* locks to look at: one, as a cluster has hash slots */
 	char cursor[CURSOR_SIZE];
 	char passed[CURSOR_SIZE]; /* a cursor that must not come again */
 	uint64_t pages, passed_at;

@@ -348,7 +348,7 @@ slot_of() {
 	rcli 0 CLUSTER KEYSLOT "$1"
 }
 
-# key_on I MASTERS [START]: a key of the test's own in a slot that this master began with.
+# key_on I MASTERS [START]: a key of the test's own in a hash slot that this master began with.
 key_on() {
 	local n key slot
 	for n in {1..1000}; do

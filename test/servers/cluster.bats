@@ -1,17 +1,17 @@
 #!/usr/bin/env bats
-# redis+cluster://: the lock is on the node that has KEY's slot, now.
+# redis+cluster://: the lock is on the node that has KEY's hash slot, now.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
 
 load ../lib/helper
 load ../lib/cli
 load ../lib/discovery
 
-# three masters, whose slots may be moved by those who have a KEY there
+# three masters, whose hash slots may be moved by those who have a KEY there
 setup_file() {
 	cluster_start 3
 }
 
-# move_begins FROM TO: KEY's slot is to be moved; move_ends FROM TO: it is, with all that is in it.
+# move_begins FROM TO: KEY's hash slot is to be moved; move_ends FROM TO: it is, with all that is in it.
 move_begins() {
 	local slot
 	slot=$(slot_of "$KEY")

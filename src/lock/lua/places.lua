@@ -37,7 +37,7 @@ local function remove(who, hold, kind)
   forget(who, unpack(gone and {'until', 'permits'} or {}))
 end
 
--- In a cluster PUBLISH goes to all nodes; since Redis 7 SPUBLISH goes only to those of the slot.
+-- In a cluster PUBLISH goes to all nodes; since Redis 7 SPUBLISH goes only to those of the hash slot.
 local sharded = clustered and redis.REDIS_VERSION_NUM
 
 local function tell(place, ...)
