@@ -58,7 +58,7 @@ byte valid[CLIENTS * KEYS];	/* counted from the request, or a message's grant */
 #define REFUSED 4
 #define LEAVING 5	/* a release, not yet executed */
 #define ASKED_LEAVING 6	/* after a request that is not either */
-byte slot[CLIENTS * KEYS];
+byte reply[CLIENTS * KEYS];
 
 byte faults;
 #ifdef STAYS
@@ -122,7 +122,7 @@ inline settle(k) {
 		left[k] = TTL;
 		result = AT(holder[k] - 1, k);
 		valid[result] = VALID;
-		slot[result] = (slot[result] == QUEUED -> GRANTED : slot[result]);
+		reply[result] = (reply[result] == QUEUED -> GRANTED : reply[result]);
 		pop(k)
 	:: else
 	fi
@@ -150,16 +150,16 @@ inline acquire(c, k) {
 	:: holder[k] == NOBODY ->
 		holder[k] = ME(c);
 		left[k] = TTL;
-		slot[AT(c, k)] = (slot[AT(c, k)] == ASKED -> GRANTED : LEAVING)
-	:: holder[k] != NOBODY && slot[AT(c, k)] == ASKED_LEAVING -> slot[AT(c, k)] = LEAVING
-	:: holder[k] != NOBODY && slot[AT(c, k)] == ASKED && phase[c] == WAIT ->
-		join_queue(c, k); slot[AT(c, k)] = QUEUED
-	:: else -> slot[AT(c, k)] = REFUSED
+		reply[AT(c, k)] = (reply[AT(c, k)] == ASKED -> GRANTED : LEAVING)
+	:: holder[k] != NOBODY && reply[AT(c, k)] == ASKED_LEAVING -> reply[AT(c, k)] = LEAVING
+	:: holder[k] != NOBODY && reply[AT(c, k)] == ASKED && phase[c] == WAIT ->
+		join_queue(c, k); reply[AT(c, k)] = QUEUED
+	:: else -> reply[AT(c, k)] = REFUSED
 	fi
 }
 
 inline release(c, k) {
-	slot[AT(c, k)] = NONE;
+	reply[AT(c, k)] = NONE;
 	valid[AT(c, k)] = 0;
 	leave_queue(c, k);
 	if
@@ -170,9 +170,9 @@ inline release(c, k) {
 }
 
 #define SERVES(k) \
-	:: d_step { slot[AT(c, k)] == ASKED || slot[AT(c, k)] == ASKED_LEAVING -> \
+	:: d_step { reply[AT(c, k)] == ASKED || reply[AT(c, k)] == ASKED_LEAVING -> \
 		acquire(c, k); done() } \
-	:: d_step { slot[AT(c, k)] == LEAVING -> release(c, k); done() }
+	:: d_step { reply[AT(c, k)] == LEAVING -> release(c, k); done() }
 
 /* What one client has asked, in any order of keys. */
 proctype link(byte c)
@@ -193,15 +193,15 @@ end:	do
 #else
 #define FOR_ALL(what, c) (what(c, 0) && what(c, 1) && what(c, 2))
 #endif
-#define IS_QUIET(c, k) (slot[AT(c, k)] == NONE)
-#define HAS_ANSWER(c, k) (slot[AT(c, k)] != ASKED && slot[AT(c, k)] < LEAVING)
+#define IS_QUIET(c, k) (reply[AT(c, k)] == NONE)
+#define HAS_ANSWER(c, k) (reply[AT(c, k)] != ASKED && reply[AT(c, k)] < LEAVING)
 /* nothing is on its way to a key that would be asked for */
-#define MAY_ASK(c, k) (IN(has[c], k) || !IN(wants[c], k) || slot[AT(c, k)] == NONE || (k) == waits[c])
+#define MAY_ASK(c, k) (IN(has[c], k) || !IN(wants[c], k) || reply[AT(c, k)] == NONE || (k) == waits[c])
 
 inline give_back(c, k) {
-	slot[AT(c, k)] = (slot[AT(c, k)] == ASKED -> ASKED_LEAVING :
-		(IN(has[c], k) || slot[AT(c, k)] == QUEUED || slot[AT(c, k)] == GRANTED -> LEAVING :
-		(slot[AT(c, k)] == REFUSED -> NONE : slot[AT(c, k)])));
+	reply[AT(c, k)] = (reply[AT(c, k)] == ASKED -> ASKED_LEAVING :
+		(IN(has[c], k) || reply[AT(c, k)] == QUEUED || reply[AT(c, k)] == GRANTED -> LEAVING :
+		(reply[AT(c, k)] == REFUSED -> NONE : reply[AT(c, k)])));
 	has[c] = (IN(has[c], k) -> has[c] - (1 << (k)) : has[c])
 }
 
@@ -217,7 +217,7 @@ inline ask(c) {
 	for (each : 0 .. KEYS - 1) {
 		if
 		:: IN(wants[c], each) && !IN(has[c], each) ->
-			slot[AT(c, each)] = ASKED;
+			reply[AT(c, each)] = ASKED;
 			valid[AT(c, each)] = VALID
 		:: else
 		fi
@@ -229,11 +229,11 @@ inline ask(c) {
 inline take(c) {
 	for (each : 0 .. KEYS - 1) {
 		if
-		:: slot[AT(c, each)] == GRANTED && valid[AT(c, each)] > 0 ->
-			slot[AT(c, each)] = NONE;
+		:: reply[AT(c, each)] == GRANTED && valid[AT(c, each)] > 0 ->
+			reply[AT(c, each)] = NONE;
 			has[c] = has[c] | (1 << each)
-		:: slot[AT(c, each)] == GRANTED && valid[AT(c, each)] == 0 ->
-			slot[AT(c, each)] = LEAVING
+		:: reply[AT(c, each)] == GRANTED && valid[AT(c, each)] == 0 ->
+			reply[AT(c, each)] = LEAVING
 		:: else
 		fi
 	}
@@ -242,7 +242,7 @@ inline take(c) {
 inline leave(c) {
 #ifdef KEEPS_SOME	/* a grant that it has not yet read is not given back */
 	for (each : 0 .. KEYS - 1) {
-		slot[AT(c, each)] = (slot[AT(c, each)] == GRANTED -> NONE : slot[AT(c, each)])
+		reply[AT(c, each)] = (reply[AT(c, each)] == GRANTED -> NONE : reply[AT(c, each)])
 	}
 #endif
 	give_all_back(c);
@@ -285,7 +285,7 @@ inline decide(c) {
 	first = KEYS;
 	for (each : 0 .. KEYS - 1) {
 		first = (first == KEYS && IN(wants[c], each) && !IN(has[c], each) -> each : first);
-		slot[AT(c, each)] = (slot[AT(c, each)] == REFUSED -> NONE : slot[AT(c, each)])
+		reply[AT(c, each)] = (reply[AT(c, each)] == REFUSED -> NONE : reply[AT(c, each)])
 	}
 	if
 	:: first == KEYS -> phase[c] = HOLD; check_holders()
@@ -330,7 +330,7 @@ inline renew(c, k) {
 inline give_lost_back(c) {
 	for (each : 0 .. KEYS - 1) {
 		if
-		:: HAS_LOST(c, each) || slot[AT(c, each)] == REFUSED -> give_back(c, each)
+		:: HAS_LOST(c, each) || reply[AT(c, each)] == REFUSED -> give_back(c, each)
 		:: else
 		fi
 	}
@@ -347,7 +347,7 @@ inline give_lost_back(c) {
 	:: d_step { MAY_RENEW(c, k) -> renew(c, k); done() }
 
 /* It has been refused an earlier one, or may yet be. */
-#define GIVES_BACK(c, k) (phase[c] == TRY || slot[AT(c, k)] == LEAVING)
+#define GIVES_BACK(c, k) (phase[c] == TRY || reply[AT(c, k)] == LEAVING)
 
 proctype client(byte c)
 {
@@ -366,9 +366,9 @@ end:
 #endif
 	:: d_step { phase[c] == TRY && FOR_ALL(HAS_ANSWER, c) && !ANY_OF(HAS_LOST, c) -> decide(c) }
 	:: d_step { phase[c] == TRY && FOR_ALL(HAS_ANSWER, c) && ANY_OF(HAS_LOST, c) -> take(c); give_lost_back(c) }
-	:: d_step { phase[c] == WAIT && slot[AT(c, waits[c])] == NONE ->
-		slot[AT(c, waits[c])] = ASKED; valid[AT(c, waits[c])] = VALID }
-	:: d_step { phase[c] == WAIT && slot[AT(c, waits[c])] == GRANTED &&
+	:: d_step { phase[c] == WAIT && reply[AT(c, waits[c])] == NONE ->
+		reply[AT(c, waits[c])] = ASKED; valid[AT(c, waits[c])] = VALID }
+	:: d_step { phase[c] == WAIT && reply[AT(c, waits[c])] == GRANTED &&
 			!ANY_OF(HAS_LOST, c) && FOR_ALL(MAY_ASK, c) ->
 		take(c);
 		if
@@ -376,13 +376,13 @@ end:
 		:: else
 		fi;
 		done() }
-	:: d_step { phase[c] == WAIT && slot[AT(c, waits[c])] == GRANTED && ANY_OF(HAS_LOST, c) ->
+	:: d_step { phase[c] == WAIT && reply[AT(c, waits[c])] == GRANTED && ANY_OF(HAS_LOST, c) ->
 		take(c); give_lost_back(c) }
 	:: d_step { phase[c] == AGAIN && FOR_ALL(IS_QUIET, c) -> ask(c) }
 #ifndef NO_WAIT
 	:: d_step { phase[c] == HOLD -> leave(c) }
 #else
-	:: d_step { phase[c] == WAIT && slot[AT(c, waits[c])] == QUEUED &&
+	:: d_step { phase[c] == WAIT && reply[AT(c, waits[c])] == QUEUED &&
 			!GIVES_BACK(holder[waits[c]] - 1, waits[c]) ->
 		go_without(c) }
 #endif
@@ -403,9 +403,9 @@ end:
 
 /* --- time ---------------------------------------------------------------- */
 
-#define IS_CALM_AT(c, k) (slot[AT(c, k)] == NONE || slot[AT(c, k)] == QUEUED)
+#define IS_CALM_AT(c, k) (reply[AT(c, k)] == NONE || reply[AT(c, k)] == QUEUED)
 #define IS_CALM(c) (FOR_ALL(IS_CALM_AT, c) && (phase[c] == OUT || phase[c] == HOLD || \
-	phase[c] == WAIT && slot[AT(c, waits[c])] == QUEUED && !ANY_OF(HAS_LOST, c)) && \
+	phase[c] == WAIT && reply[AT(c, waits[c])] == QUEUED && !ANY_OF(HAS_LOST, c)) && \
 	!due[c] && held_for[c] < LONGEST)
 #ifndef STAYS
 #define CALM true

@@ -67,7 +67,7 @@ bool tired[WAITERS];	/* comes again when time has passed */
 #define ASKED 1
 #define GRANTED 2
 #define REFUSED 3
-byte slot[WAITERS];
+byte reply[WAITERS];
 byte late[WAITERS];	/* an older request under way: its number */
 byte heard[WAITERS];	/* messages under way: a bit for each number */
 byte ends[WAITERS * RECENT];	/* how long after the request the grant does */
@@ -319,10 +319,10 @@ inline serve(w) {
 proctype link(byte w)
 {
 	do
-	:: d_step { slot[w] == ASKED ->
+	:: d_step { reply[w] == ASKED ->
 		wish[w] = 0;
 		serve(w);
-		slot[w] = (result -> GRANTED : REFUSED);
+		reply[w] = (result -> GRANTED : REFUSED);
 		done() }
 	:: d_step { late[w] > 0 && phase[w] != HOLD ->
 		wish[w] = (late[w] == 3 -> 0 : late[w]);
@@ -349,8 +349,8 @@ proctype trouble(byte w)
 {
 	do
 	NEED_NOT(true)
-	:: d_step { MAY_FAIL && slot[w] == ASKED -> slot[w] = NONE; FAIL }
-	:: d_step { MAY_FAIL && slot[w] >= GRANTED -> slot[w] = NONE; FAIL }
+	:: d_step { MAY_FAIL && reply[w] == ASKED -> reply[w] = NONE; FAIL }
+	:: d_step { MAY_FAIL && reply[w] >= GRANTED -> reply[w] = NONE; FAIL }
 	:: d_step { MAY_FAIL && late[w] > 0 -> late[w] = 0; FAIL }
 	:: d_step { MAY_FAIL && ask_gone[w] -> ask_gone[w] = false; FAIL }
 	:: d_step { MAY_FAIL && release_gone[w] -> release_gone[w] = false; FAIL }
@@ -359,8 +359,8 @@ proctype trouble(byte w)
 	:: d_step { MAY_FAIL && (heard[w] & 4) -> heard[w] = heard[w] & 3; FAIL }
 	:: d_step { MAY_FAIL && phase[w] == WAIT && !deaf[w] -> deaf[w] = true; FAIL }
 	/* its connection has died, and it may arrive yet */
-	:: d_step { MAY_FAIL && phase[w] == WAIT && slot[w] == ASKED && late[w] == 0 ->
-		slot[w] = NONE; late[w] = 3; FAIL }
+	:: d_step { MAY_FAIL && phase[w] == WAIT && reply[w] == ASKED && late[w] == 0 ->
+		reply[w] = NONE; late[w] = 3; FAIL }
 	od
 }
 
@@ -376,7 +376,7 @@ inline ask(w) {
 	worth[ABOUT(w, 0)] = VALID;
 	ends[ABOUT(w, 1)] = ends[ABOUT(w, 0)];
 	ends[ABOUT(w, 0)] = 0;
-	slot[w] = ASKED;
+	reply[w] = ASKED;
 	due[w] = false;
 	done()
 }
@@ -392,7 +392,7 @@ inline forget_requests(w) {
 
 /* It holds the lock for so long as the result says, or else will ask again. */
 inline take(w) {
-	slot[w] = NONE;
+	reply[w] = NONE;
 	forget_requests(w);
 	if
 	:: result > 0 ->
@@ -410,11 +410,11 @@ inline leave(w) {
 		queue[each] = (queue[each] == PLACE(w) -> GONE(w) : queue[each])
 	}
 	holds = (holds & HOLD_OF(PLACE(w)) -> holds - HOLD_OF(PLACE(w)) + HOLD_OF(GONE(w)) : holds);
-	ask_gone[w] = (phase[w] == WAIT && slot[w] == ASKED || late[w] > 0);
+	ask_gone[w] = (phase[w] == WAIT && reply[w] == ASKED || late[w] > 0);
 	release_gone[w] = true;
 	phase[w] = OUT;
 	valid[w] = 0;
-	slot[w] = NONE;
+	reply[w] = NONE;
 	late[w] = 0;
 	wish[w] = 0;
 	since[w] = 0;
@@ -496,24 +496,24 @@ proctype waiter(byte w)
 {
 	do
 	:: d_step { phase[w] == OUT && IS_QUIET(w) && IS_FRESH(w) -> phase[w] = WAIT; ask(w) }
-	:: d_step { phase[w] == WAIT && due[w] && slot[w] != ASKED && !deaf[w] -> ask(w) }
-	:: d_step { phase[w] == WAIT && slot[w] == GRANTED && TAKES(PLACE(w)) ->
+	:: d_step { phase[w] == WAIT && due[w] && reply[w] != ASKED && !deaf[w] -> ask(w) }
+	:: d_step { phase[w] == WAIT && reply[w] == GRANTED && TAKES(PLACE(w)) ->
 		result = worth[ABOUT(w, 0)]; take(w) }
 #ifdef BESIDE
-	:: d_step { phase[w] == WAIT && slot[w] == GRANTED && !TAKES(PLACE(w)) -> leave(w) }
+	:: d_step { phase[w] == WAIT && reply[w] == GRANTED && !TAKES(PLACE(w)) -> leave(w) }
 #endif
-	:: d_step { phase[w] == WAIT && slot[w] == REFUSED ->
-		slot[w] = NONE; current[w] = (current[w] > 0 -> 1 : 0) }
+	:: d_step { phase[w] == WAIT && reply[w] == REFUSED ->
+		reply[w] = NONE; current[w] = (current[w] > 0 -> 1 : 0) }
 	HEARS(w, 0)
 	HEARS(w, 1)
 	HEARS(w, 2)
 	:: d_step { phase[w] == WAIT && deaf[w] -> deaf[w] = false; due[w] = true }
 	:: d_step { phase[w] == HOLD -> leave(w) }
 #ifdef RENEW
-	:: d_step { first[w] && valid[w] > 0 && slot[w] == NONE ->
-		slot[w] = ASKED; worth[ABOUT(w, 0)] = VALID }
-	:: d_step { first[w] && valid[w] > 0 && slot[w] == GRANTED ->
-		slot[w] = NONE; first[w] = false; valid[w] = worth[ABOUT(w, 0)];
+	:: d_step { first[w] && valid[w] > 0 && reply[w] == NONE ->
+		reply[w] = ASKED; worth[ABOUT(w, 0)] = VALID }
+	:: d_step { first[w] && valid[w] > 0 && reply[w] == GRANTED ->
+		reply[w] = NONE; first[w] = false; valid[w] = worth[ABOUT(w, 0)];
 		worth[ABOUT(w, 0)] = 0; check_exclusion(); done() }
 #endif
 	NEED_NOT(w > 0 && phase[w] != WAIT)
@@ -530,7 +530,7 @@ inline lease_ends() {
 
 /* With STAYS what is under way comes before time passes; else that is a fault. */
 #ifdef STAYS
-#define IS_CALM(w) (slot[w] == NONE && late[w] == 0 && heard[w] == 0 && (phase[w] != WAIT || !due[w] && !deaf[w]) && \
+#define IS_CALM(w) (reply[w] == NONE && late[w] == 0 && heard[w] == 0 && (phase[w] != WAIT || !due[w] && !deaf[w]) && \
 	!ask_gone[w] && !release_gone[w])
 #if WAITERS == 2
 #define CALM (IS_CALM(0) && IS_CALM(1))

@@ -81,7 +81,7 @@ byte round[CLIENTS];	/* what its present round will be worth */
 #define YES 2
 #define GONE 3		/* an extension's: nobody has it */
 #define HELD 4		/* with FORGET, an acquire's: another has it */
-byte slot[M * CLIENTS];
+byte reply[M * CLIENTS];
 
 #define ACQUIRE 1	/* requests under way that nobody waits for */
 #define EXTEND 2
@@ -178,7 +178,7 @@ hidden byte each, result, token, most;
 #else
 #define HAS_VOTE(s, c) true
 #endif
-#define VOTED(s, c) (slot[OF(s, c)] == YES && HAS_VOTE(s, c))
+#define VOTED(s, c) (reply[OF(s, c)] == YES && HAS_VOTE(s, c))
 
 /* Whether the others need not be heard, or have been. */
 #if !defined(FORGET) || defined(NO_HEARING) || defined(ANY)
@@ -189,11 +189,11 @@ hidden byte each, result, token, most;
 #else
 #define IS_FIRM(s, c) (VOTED(s, c) && up[s] >= LONG && IS_OLD(s, c) && told[OF(s, c)] > SURE)
 #endif
-#define HAS_ANSWERED(s, c) (slot[OF(s, c)] != ASKED)
+#define HAS_ANSWERED(s, c) (reply[OF(s, c)] != ASKED)
 #define IS_HEARD(c) (COUNT(IS_FIRM, c) >= QUORUM || ALL(HAS_ANSWERED, c))
 #endif
-#define KEPT(s, c) (slot[OF(s, c)] == YES)
-#define IS_NOT_GONE(s, c) (slot[OF(s, c)] != GONE)
+#define KEPT(s, c) (reply[OF(s, c)] == YES)
+#define IS_NOT_GONE(s, c) (reply[OF(s, c)] != GONE)
 
 #ifdef KEPT_ALIVE	/* the end of validity is seen between rounds only */
 #define IS_ALIVE(c) (phase[c] == HOLD && valid[c] > 0 || phase[c] == RENEW_ROUND)
@@ -280,7 +280,7 @@ c_code {
 		for (k = 0; k < TOKENS; k++)
 			h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)] + BROKEN_AT(s, k));
 		for (k = 0; k < CLIENTS; k++) {
-			h = mix(h, now.slot[OF(s, k)]);
+			h = mix(h, now.reply[OF(s, k)]);
 #ifdef FENCE
 			h = mix(h, now.vote[OF(s, k)]);
 #endif
@@ -308,7 +308,7 @@ c_code {
 			h = 19;
 			for (k = c * NAMES; k < (c + 1) * NAMES; k++)
 				h = mix(h, now.left[AT(s, k)] * 32 + now.late[AT(s, k)] + BROKEN_AT(s, k));
-			h = mix(h, now.slot[OF(s, c)]);
+			h = mix(h, now.reply[OF(s, c)]);
 #ifdef FENCE
 			h = mix(h, now.vote[OF(s, c)]);
 #endif
@@ -354,7 +354,7 @@ c_code {
 			SWAP_BROKEN(AT(a, k), AT(b, k));
 		}
 		for (k = 0; k < CLIENTS; k++) {
-			SWAP(now.slot, OF(a, k), OF(b, k));
+			SWAP(now.reply, OF(a, k), OF(b, k));
 #ifdef FENCE
 			SWAP(now.vote, OF(a, k), OF(b, k));
 #endif
@@ -390,7 +390,7 @@ c_code {
 				SWAP(now.late, AT(s, a * NAMES + k), AT(s, b * NAMES + k));
 				SWAP_BROKEN(AT(s, a * NAMES + k), AT(s, b * NAMES + k));
 			}
-			SWAP(now.slot, OF(s, a), OF(s, b));
+			SWAP(now.reply, OF(s, a), OF(s, b));
 #ifdef FENCE
 			SWAP(now.vote, OF(s, a), OF(s, b));
 #endif
@@ -557,16 +557,16 @@ inline post(s, t, what) {
 inline leave_round(c, what) {
 	for (each : 0 .. M - 1) {
 		if
-		:: slot[OF(each, c)] == ASKED -> post(each, TOKEN(c), what)
+		:: reply[OF(each, c)] == ASKED -> post(each, TOKEN(c), what)
 		:: else
 		fi;
 #ifdef LATE_REPLY
 		if
-		:: slot[OF(each, c)] == YES
-		:: else -> slot[OF(each, c)] = NONE
+		:: reply[OF(each, c)] == YES
+		:: else -> reply[OF(each, c)] = NONE
 		fi
 #else
-		slot[OF(each, c)] = NONE
+		reply[OF(each, c)] = NONE
 #endif
 	}
 }
@@ -575,11 +575,11 @@ inline ask_all(c) {
 	for (each : 0 .. M - 1) {
 #ifdef LATE_REPLY
 		if
-		:: slot[OF(each, c)] == YES
-		:: else -> slot[OF(each, c)] = ASKED
+		:: reply[OF(each, c)] == YES
+		:: else -> reply[OF(each, c)] = ASKED
 		fi
 #else
-		slot[OF(each, c)] = ASKED
+		reply[OF(each, c)] = ASKED
 #endif
 	}
 	round[c] = VALID(c);
@@ -614,7 +614,7 @@ inline forget_told(c) {
 		told[OF(each, c)] = 0;
 		held[OF(each, c)] = 0;
 		knew[OF(each, c)] = false;
-		slot[OF(each, c)] = (slot[OF(each, c)] == HELD -> NONE : slot[OF(each, c)])
+		reply[OF(each, c)] = (reply[OF(each, c)] == HELD -> NONE : reply[OF(each, c)])
 	}
 	learned[c] = 0
 #endif
@@ -641,11 +641,11 @@ inline take(c) {
 	for (each : 0 .. M - 1) {
 		if
 #ifndef LATE_REPLY
-		:: slot[OF(each, c)] == YES -> slot[OF(each, c)] = NONE
+		:: reply[OF(each, c)] == YES -> reply[OF(each, c)] = NONE
 #endif
-		:: slot[OF(each, c)] == ASKED && phase[c] < HOLD ->
+		:: reply[OF(each, c)] == ASKED && phase[c] < HOLD ->
 			post(each, TOKEN(c), (phase[c] == ASK -> ACQUIRE : RAISE));
-			slot[OF(each, c)] = NONE
+			reply[OF(each, c)] = NONE
 		:: else
 		fi
 	}
@@ -673,13 +673,13 @@ inline lift(c) {
 	for (each : 0 .. M - 1) {
 		if
 		:: VOTED(each, c) && vote[OF(each, c)] == most
-		:: VOTED(each, c) && vote[OF(each, c)] < most -> slot[OF(each, c)] = ASKED
-		:: !VOTED(each, c) && slot[OF(each, c)] == ASKED ->
+		:: VOTED(each, c) && vote[OF(each, c)] < most -> reply[OF(each, c)] = ASKED
+		:: !VOTED(each, c) && reply[OF(each, c)] == ASKED ->
 			post(each, TOKEN(c), ACQUIRE | RAISE);
-			slot[OF(each, c)] = NONE
-		:: !VOTED(each, c) && slot[OF(each, c)] == YES ->
+			reply[OF(each, c)] = NONE
+		:: !VOTED(each, c) && reply[OF(each, c)] == YES ->
 			post(each, TOKEN(c), RAISE);
-			slot[OF(each, c)] = NONE
+			reply[OF(each, c)] = NONE
 		:: else
 		fi;
 		vote[OF(each, c)] = 0
@@ -725,13 +725,13 @@ inline let_go(c) {
 
 inline put_back(s, c) {
 	if
-	:: slot[OF(s, c)] == GONE ->
+	:: reply[OF(s, c)] == GONE ->
 #ifdef AT_ONCE
 		acquire(s, TOKEN(c), AGREED(TOKEN(c)));
 #else
 		post(s, TOKEN(c), PUT_BACK);
 #endif
-		slot[OF(s, c)] = NONE
+		reply[OF(s, c)] = NONE
 	:: else
 	fi
 }
@@ -883,9 +883,9 @@ inline answer(s, c) {
 	:: else -> extend(s, token)
 	fi;
 	/* nobody asks for the votes of a round that has its quorum */
-	slot[OF(s, c)] = (phase[c] == HOLD && result == YES -> NONE : result);
+	reply[OF(s, c)] = (phase[c] == HOLD && result == YES -> NONE : result);
 #ifndef HEAL
-	slot[OF(s, c)] = (result == GONE -> NONE : slot[OF(s, c)]);
+	reply[OF(s, c)] = (result == GONE -> NONE : reply[OF(s, c)]);
 #endif
 	done()
 }
@@ -899,13 +899,13 @@ inline received(s, t, what) {
 #ifdef REPEAT
 /* the answer was lost with its connection: it is asked again */
 #define REPEATS_REQUEST(c) \
-	:: d_step { phase[c] == ASK && slot[OF(s, c)] == YES -> slot[OF(s, c)] = ASKED; done() }
+	:: d_step { phase[c] == ASK && reply[OF(s, c)] == YES -> reply[OF(s, c)] = ASKED; done() }
 #else
 #define REPEATS_REQUEST(c)
 #endif
 
 #define SERVES_CLIENT(c) \
-	:: d_step { slot[OF(s, c)] == ASKED && (phase[c] != ASK || MAY_GRANT(s)) -> answer(s, c) } \
+	:: d_step { reply[OF(s, c)] == ASKED && (phase[c] != ASK || MAY_GRANT(s)) -> answer(s, c) } \
 	REPEATS_REQUEST(c)
 
 #ifdef RENEW
@@ -928,8 +928,8 @@ inline received(s, t, what) {
 /* A message that comes while fences are raised counts as a vote for the fence. */
 inline read_on(s, t) {
 #ifdef READ_ON
-	slot[OF(s, t / NAMES)] = (result && phase[t / NAMES] == LIFT && TOKEN(t / NAMES) == t ->
-		YES : slot[OF(s, t / NAMES)])
+	reply[OF(s, t / NAMES)] = (result && phase[t / NAMES] == LIFT && TOKEN(t / NAMES) == t ->
+		YES : reply[OF(s, t / NAMES)])
 #endif
 	skip
 }

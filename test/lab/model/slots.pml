@@ -1,6 +1,6 @@
 /*
  * Permits as numbered slots: votes name a slot, and may be moved to another
- * (redlock-protocol(7), Quorum; src/lock/slots.h). See README for what is left out and
+ * (redlock-protocol(7), Slots; src/lock/slots.h). See README for what is left out and
  * why, ./check for how it is run.
  *
  * CLIENTS, SLOTS, MOVES; COPIES bounds how many requests are executed twice, or late;
