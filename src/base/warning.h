@@ -20,11 +20,11 @@ enum warning {
 	WARNING_CLOCK,
 	WARNING_SENTINEL,
 	WARNING_EVEN,
-	WARNING_PERMITS, /* an earlier version's: its name is accepted still */
+	WARNING_PERMITS, /* an earlier version's; --accept still knows its name */
 	WARNINGS,
 };
 
-/* All names of warnings that there are, with commas. */
+/* The names of all warnings that this version gives, with commas. */
 #define WARNING_NAMES                                                         \
 	"rights, subscription, eviction, restart, default, clock, sentinel, " \
 	"even"

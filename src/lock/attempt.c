@@ -231,8 +231,8 @@ static void on_raise(void *context, size_t i, const struct reply *reply)
  * Every server that may be below the quorum's fence is told the fence: a voter,
  * whose answer is waited for; a server without a vote, as it must know the fence
  * when it gets one; a server that has not answered the acquire, as it reads this
- * after the acquire. If these granted another slot than the quorum, or may have,
- * they get that one with the fence.
+ * after the acquire. A server that granted another slot than the quorum's, or may
+ * have, gets the quorum's slot with the fence.
  */
 static void ask_raise(struct lock *lock)
 {
@@ -455,8 +455,8 @@ static bool is_known(void *context)
 	return ballot_is_decided(ballot) || slots_are_split(ballot);
 }
 
-/* The votes. If they are for different slots, the others have as long again as these
- * took to complete one of them. */
+/* The votes. If they are for different slots, the servers that have not answered get as
+ * long again as these took: their votes may complete a quorum for one slot. */
 static enum gathered hear_votes(struct lock *lock, struct wait wait)
 {
 	struct quorum *quorum = lock->ballot.quorum;

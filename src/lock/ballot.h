@@ -25,7 +25,7 @@ enum vote {
 	VOTE_GONE,    /* held by nobody */
 	VOTE_BROKEN, /* an extend: somebody asks us to stop, or has broken it */
 	VOTE_QUARANTINED, /* granted, but it may have forgotten (trust.h) */
-	VOTE_ELSEWHERE,   /* granted or kept, but another slot (slots.h) */
+	VOTE_ELSEWHERE,   /* granted or kept, but in another slot (slots.h) */
 };
 
 #define SLOTS_TOLD 20
@@ -59,7 +59,7 @@ struct report {
 /* What a server that granted a permit says of slots (slots.h). */
 struct slots {
 	int64_t own; /* the one that was granted; 0: it is no permit */
-	int64_t free[SLOTS_FREE]; /* others that could have been */
+	int64_t free[SLOTS_FREE]; /* those that could have been */
 	size_t count;
 };
 
@@ -78,8 +78,8 @@ struct ballot {
 	bool has_run;      /* an attempt: a server tells of a run that makes it
 			    * needless (wish.once_in) */
 
-	int64_t wanted; /* what is held, or being taken: votes for other slots do
-			 * not count; 0: it is not known yet, or no permit */
+	int64_t wanted; /* the slot of the quorum: votes for others do not count;
+			 * 0: there is none yet, or it is no permit */
 
 	/* a wait */
 	int64_t ttl;        /* ms, of our own lease */

@@ -113,7 +113,7 @@ void explain_failure(const struct ballot *ballot, struct error *error)
 	explain_server(ballot, which, error);
 }
 
-/* A slot is gone, too, if we have another one there. */
+/* If we have another slot there, ours is gone, too. */
 static size_t count_gone(const struct ballot *ballot)
 {
 	return ballot_count(ballot, VOTE_GONE) +

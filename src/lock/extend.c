@@ -74,7 +74,7 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 
 /* Gives the lock back to a server that has lost it: it has been restarted
  * empty, or was out of reach when the lock was acquired, or granted another slot.
- * Whoever has only the token of a permit does not know of how many it is. */
+ * A permit of which only the token is known cannot be put back: N is missing. */
 static void heal(struct lock *lock, size_t i)
 {
 	const struct grant *grant = &lock->grant;

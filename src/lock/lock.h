@@ -111,10 +111,10 @@ struct grant {
 	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
 				    * "-" for none, '*' and a number for any,
 				    * '+' and a number for an untracked one */
-	/* KIND_PERMITS: the slot that a request asks for; and when it is held,
-	 * the one that a quorum has. 0: none, or not known */
+	/* KIND_PERMITS: the slot that requests name; once there is a quorum, its
+	 * slot. 0: none, or not known */
 	int64_t slot;
-	int moves;        /* to that slot (slots.h) */
+	int moves;        /* how often votes were moved (slots.h) */
 	int64_t fence;    /* a quorum has it stored */
 	int64_t seen;     /* the largest that a server reported at a renewal */
 	int64_t acquired; /* when the lock was granted */

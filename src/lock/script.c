@@ -122,8 +122,7 @@ static const char *sha1_of_both(const struct question *question)
 		       : sha1;
 }
 
-/* The wish's permits, and for a slot of them which, and how many moves there were
- * until it was asked for (slots.lua). */
+/* "N/slot/moves" for a permit, "0" for others (slots.lua). */
 static const char *permits(char text[72], const struct lock *lock)
 {
 	if (lock->wish.kind == KIND_PERMITS)

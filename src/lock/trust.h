@@ -25,8 +25,9 @@
  *    may do now is taken for what it could do when the server was started.
  *  - Learned. Refusals improve the guess: if they report a ttl or a remaining
  *    time during this wait that is longer than the quarantine, the longest of
- *    these is the quarantine. So does a grant of a slot beside those of others.
- *    A larger number can only keep us out for longer.
+ *    these is the quarantine. A grant of a slot reports the longest ttl of those
+ *    who hold other slots, which is used in the same way. A larger number can
+ *    only keep us out for longer.
  *  - Hearing. The server that could tell us this may answer last. So if a
  *    quorum needs a server that was started within the hour and appends to no
  *    file, we wait for all servers that answer within the round before the

@@ -5,8 +5,9 @@
  * A struct holders: who holds a lock, and who waits for it, put together from what
  * all its servers say. inspect.h fills it.
  *
- * A holder on two servers is the same one if it has the same token, and the same slot. Tokens are as
- * good as the lock, so servers send digests (SHA-1) of them, never the tokens.
+ * A holder on two servers is the same one if it has the same token and the same slot.
+ * Tokens are as good as the lock, so servers send digests (SHA-1) of them, never the
+ * tokens.
  * All of this is what servers and holders said: nothing relies on it for safety.
  */
 #ifndef SHOW_HOLDERS_H

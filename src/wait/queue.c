@@ -230,9 +230,10 @@ static struct deadline end_of_silence(const struct queue *queue)
 		       : end;
 }
 
-/* Votes for different slots, and too few for each. If those who wait with us leave no
- * slot free, all keep their votes for the lowest of their slots: what they give back
- * goes to others, and the rest is a split vote. */
+/* Votes for different slots, and too few for each. If they cannot be moved to one slot,
+ * as others who wait leave none free, all of them keep only their votes for one, in the
+ * order of slots_weigh(): what they give back goes to others, and the rest is a split
+ * vote. */
 static void unite(struct queue *queue)
 {
 	struct ballot *ballot = &queue->lock->ballot;

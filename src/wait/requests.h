@@ -38,7 +38,7 @@ struct requests {
 		uint64_t
 			oldest; /* number of the oldest that a message may answer */
 		int64_t sent_at[REQUESTS_RECENT];
-		int moves; /* of grant.slot, when it was asked last */
+		int moves;             /* grant.moves when it was asked last */
 		struct deadline valid; /* of its vote */
 		struct deadline due;   /* the next request */
 		int64_t place;         /* in its queue, from 0 */
@@ -59,8 +59,8 @@ struct deadline requests_next(const struct requests *requests);
 /* Servers that cannot be reached have failed: their vote, and their refusal. */
 void requests_blame_silent(struct requests *requests);
 
-/* Moves the votes for different slots to this one: until a server has answered that, it
- * has no vote. */
+/* Moves the votes for different slots to this one. A server has no vote until it has
+ * answered that. */
 void requests_move(struct requests *requests, int64_t slot);
 
 /* Gives back what one server has granted, and our place there; it is asked

@@ -2,13 +2,12 @@
 -- ARGV: ttl (ms), clock (ms), description, fence to keep (0: none), kind, permits (slots.lua), hold,
 --       request, wait (1: stay in the queue), waited (ms), ancestor's token
 -- returns {1, fence, the record's age (ms), the beginning of the last holder's token, slot (0: none),
---         slots that are free, at least some of them, the longest ttl of those who hold other slots (ms),
---         who has which}, or
+--         up to 20 free slots, the longest ttl of those who hold other slots (ms), who has which slot}, or
 --         {-1, ms since it began, a run (runs.lua)} that is why this one need not be (--once-in), or
 --         {0, ttl left (ms; -1 for ever, -2 nobody holds it),
 --         held for (ms; -1 unknown), description, place in the queue (-1: none),
---         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several; for
---         slots '*' is followed by the beginning of a digest of all tokens),
+--         1 if the ancestor holds it, the beginning of the holder's token ('': none, '*': several, and for
+--         slots the beginning of a digest of their tokens after it),
 --         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
 --         how many hold it, of how many permits (0: none), KEY's type, who has which slot}; if several
 --         hold it, the description is that of the one that has held it longest
@@ -71,8 +70,8 @@ local function granted(fence, slot, free, longest)
   return {1, fence, age, last, slot or 0, free or '', longest or 0, tell_slots()}
 end
 
--- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back. If its
--- slot is taken here, it has none.
+-- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back. If somebody
+-- else has its slot here, it gets none.
 local room, held = fits(token, wish, in_use), in_use == kind and holds(token, in_use) > 0
 if held and wish.slot and not room then
   remove(token, hold, kind)

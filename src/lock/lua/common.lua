@@ -17,7 +17,7 @@ local function get(field)
   return call('hget', record, field)
 end
 
--- What the record says of one that holds KEY no more, and more fields.
+-- Removes what the record says of a former holder, and more fields.
 local function forget(who, ...)
   try('hdel', record, 'holder:' .. who, 'fence:' .. who, 'break:' .. who, 'slot:' .. who, ...)
 end

@@ -8,7 +8,7 @@ end
 
 -- N of -P, 0 for shared; nil if KEY is no sorted set of ours. Ours have an expiry, and we know the
 -- first member. And whether the holders have slots: then a quarter was added to N, so that an earlier
--- redlock, which knows no slots, finds another N than its own, and says so. What it shows is rounded.
+-- redlock, which knows no slots, finds another N than its own, and says so.
 local function permits_of_key()
   local permits = peek('permits')
   local first = type(permits) == 'string' and try('zrange', key, '0', '0')[1]
@@ -19,8 +19,8 @@ local function permits_of_key()
   end
 end
 
--- The slot (1 to N) that this token has, and how many moves there had been when it was asked for (slots.lua):
--- `settled` once the lock is held.
+-- The slot (1 to N) that this token has, and how many moves its request had counted (slots.lua): `settled` once
+-- the lock is held.
 local settled = 2^10
 local function slot_of(who)
   local slot = try('zscore', key, who) and number(peek('slot:' .. who))

@@ -3,8 +3,8 @@
 -- A wish is "ttl kind permits clock hold request seen", and the description on the lines below.
 -- A 0 or + before `seen` says that the waiter understands ages. A waiter of an earlier version has
 -- neither, and takes no message with an age. That version cannot read a wish with +: it would grant
--- KEY to the place and not to the token. Nor can it read one with a slot; and a wish for a permit without
--- one cannot be granted here: whoever has it asks again.
+-- KEY to the place and not to the token. Nor can it read one with a slot. Its own wish for a permit has no
+-- slot, so it is not granted here, but leaves the queue: its waiter asks again.
 local function read_wish(place)
   local text = call('hget', wishes, place)
   local ttl, kind, permits, clock, hold, request, knows, seen, description =
@@ -17,7 +17,7 @@ local function read_wish(place)
     knows_age = knows ~= '', description = description}
 end
 
--- Whether KEY, as it is now, has room for this wish, or a permit's slot (pick_slot).
+-- Whether KEY, as it is now, has room for this wish; for a permit what pick_slot returns.
 local function fits(who, wish, kind)
   if kind == 'none' then
     return not wish.slot or pick_slot(who, wish)
@@ -81,9 +81,9 @@ local function note_loss(kind)
 end
 
 -- The record first and KEY last: a refusal on the way leaves nothing held. kind: KEY's, as it is. room: what
--- fits() has found. Returns the fence, and for a slot: it, those that are free, and the longest ttl of those
--- who hold others. Who has moved to another slot gets a new fence: that of the slot's last holder may be
--- larger than the old one.
+-- fits() has found. Returns the fence, and for a permit its slot, free slots, and the longest ttl of those who
+-- hold other slots. A token that moves to another slot gets a new fence: the old one may be smaller than
+-- that of the slot's last holder.
 local function grant(who, wish, lease, kind, room)
   local again = kind ~= 'none' and holds(who, kind) > 0
   local slot, longest = wish.slot and room[1], 0
@@ -211,7 +211,7 @@ local function tell_waits(before, caller)
   return told, not places[most]
 end
 
--- Returns what a grant does if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
+-- Returns what grant() does if the caller, a place, was granted KEY; 0 if it takes nothing and KEY
 -- was free. A queue beside a record that holds no fence is not ours. kind: KEY's, if the caller has looked
 -- for those whose lease is over, and whether KEY was lost.
 local function settle(caller, kind)

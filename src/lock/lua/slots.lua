@@ -1,9 +1,9 @@
--- Permits are slots: of the N of -P, one token has each, and the others wait. A request names a slot, from which
--- on the first free one is granted: servers that know the same grant the same. Votes for different slots
--- make no lock, so the next request may ask to be moved. Moves are counted, and no request that came before,
--- or comes twice, moves the token from there. Once the lock is held, only what is put back moves it.
+-- -P N makes N slots, and each is one token's at a time. A request names a slot, and the first free one from there
+-- on is granted: servers that have the same holders grant the same slot. Votes for different slots make no lock,
+-- so a later request may ask for another slot, a move. Moves are counted: a request with an earlier number, or
+-- with the same one again, moves nothing. Once the lock is held, a token gets another slot only if it is put back.
 
--- "permits", or for -P "permits/slot/moves". Nil if it is neither, as an earlier version's -P.
+-- "permits", or for -P "permits/slot/moves". Nil if it is neither: an earlier version's -P names no slot.
 local function read_permits(text)
   local permits, slot, moves = (text or ''):match('^(%d+)/?(%d*)/?(%d*)$')
   if permits == '0' or moves ~= '' then
@@ -11,7 +11,7 @@ local function read_permits(text)
   end
 end
 
--- The slots that are free, from the wish's on, and the others, {slot, token} each: as many as a reply tells.
+-- The free slots, from the wish's on, and the others, {slot, token} each: up to 20.
 local function survey_slots(wish)
   local taken, free, others = {}, {}, {}
   for _, who in each(call('zrange', key, 0, -1)) do
@@ -31,9 +31,9 @@ local function survey_slots(wish)
   return free, others
 end
 
--- The slot for a wish, and those that are free: {slot, free}; nil if there is none. A token keeps the slot that
--- it has, but for the first request after a move: that moves it, if its slot is free. What is put back gets its
--- own slot, or none.
+-- {the slot for a wish, free slots}; nil if there is none for it. A token keeps the slot that it has, but at the
+-- first request with a larger number of moves it gets that request's slot, if it is free. A token that is put back
+-- gets the slot that the request names, or none.
 local function pick_slot(who, wish)
   local own, moves = slot_of(who)
   local free, back = survey_slots(wish), (wish.kept or 0) > 0

@@ -8,25 +8,27 @@
  *	simulate --record FILE SEED
  *
  * A seed is a run; the same seed is the same run, byte for byte. Each seed runs in a
- * process of its own. With --permits all keys have two permits or more. If a promise is broken (judge.h), its line names the seed, and the
+ * process of its own. If a promise is broken (judge.h), its line names the seed, and the
  * exit status is 1. --trace prints what happens in that run. --shrink looks for fewer
  * faults (fN) and clients (cN) with which a promise is broken still, and prints the
  * list of the others for --drop. --record writes what happens at server 0 (record.h).
+ * With --permits all keys have two permits or more.
  *
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that shows it:
  *
  *	release-anybody 1, get-then-del 1, extend-shortens 10, extend-anybody 11,
- *	late-reply 25, no-drift 42, silent-unreleased 78,
+ *	slots-together 18, late-reply 25, no-drift 42, silent-unreleased 78,
  *	stale-message 78, no-quarantine 292
  *
  * What it has not shown in a few hundred seeds: no-hearing, no-learning, no-record,
  * no-until, young-is-old and short-quarantine, as no server forgets here that would make
  * a quorum with one that lags (plan.h), and all who use KEY have one ttl, which the
- * quarantine is not below; validity-from-reply, raise-always and reads-on, as they need
- * several rare things at once. What it cannot see: blind-is-empty, parents-only and
- * no-guard (processes), hung-answer and hung-message (Sentinels), unacknowledged
- * (replicas), trusts-file (users), later-is-ours (other versions).
+ * quarantine is not below; validity-from-reply, raise-always, reads-on and
+ * slot-unchecked, as they need several rare things at once. What it cannot see:
+ * blind-is-empty, parents-only and no-guard (processes), hung-answer and hung-message
+ * (Sentinels), unacknowledged (replicas), trusts-file (users), later-is-ours (other
+ * versions).
  *
  * The modules, from below: world.h (time, chance, processes), store.h (what a Redis server
  * remembers), network.h (servers and connections), stands.h (what stands in for the
