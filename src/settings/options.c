@@ -372,7 +372,7 @@ const struct option options[] = {
 	 "any number of shared holders, or one exclusive", .command_only = true,
 	 .excludes = "permits reentrant"},
 	{'P', "permits", TAKES_VALUE, "N", TAKING | DOCTOR, set_permits, 0,
-	 "up to N holders at a time", .command_only = true,
+	 "up to N holders at a time, in slots 1 to N", .command_only = true,
 	 .excludes = "reentrant"},
 	{'r', "reentrant", TAKES_NOTHING, "", TAKING, set_flag,
 	 FIELD(reentrant), "an owner may hold KEY more than once",
