@@ -64,6 +64,19 @@ installed() {
 	run -1 grep -rnF --exclude=changelog "$version" "$PARTS" "$ROOT"/scripts/package "$ROOT"/src
 }
 
+@test "without arguments scripts/package builds the packages of this system" {
+	local tool
+	cp -a "$SOURCE" "$TMP/source"
+	printf '#!/bin/sh\necho "bootstrap $*"\nexit 1\n' >"$TMP/source/scripts/bootstrap"
+	for tool in apt-get:deb dnf:rpm apk:apk; do
+		mkdir "$TMP/${tool%:*}"
+		ln -s "$(type -P dirname)" "$TMP/${tool%:*}"
+		ln -s "$(type -P true)" "$TMP/${tool%:*}/${tool%:*}"
+		run -1 env PATH="$TMP/${tool%:*}" "$TMP/source/scripts/package"
+		[[ $output == "bootstrap --${tool#*:}" ]]
+	done
+}
+
 @test "the changelog is one of Debian's, and one of rpm's" {
 	"$PARTS/changes" deb <"$PARTS/changelog" >"$TMP/deb"
 	[[ $(head -n 1 "$TMP/deb") == "redlock ($(version)-1) unstable; urgency=medium" ]]
