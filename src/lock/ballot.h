@@ -28,11 +28,11 @@ enum vote {
 	VOTE_ELSEWHERE,   /* granted or kept, but in another slot (slots.h) */
 };
 
-#define SLOTS_TOLD 20
+#define HOLDERS_TOLD 20
 
-/* Who has a slot, by a server's word. */
+/* One of several holders, by a server's word. */
 struct tenant {
-	int64_t slot;
+	int64_t slot; /* 0: it keeps us out whatever slot we have, or have none */
 	int64_t since; /* ms by our clock, at the earliest */
 	char token[TOKEN_PREFIX_SIZE];
 };
@@ -49,7 +49,7 @@ struct report {
 	int64_t since, until; /* is_held: its holder's time, at the longest */
 	char last[TOKEN_PREFIX_SIZE];   /* the last holder that it knows of */
 	char holder[TOKEN_PREFIX_SIZE]; /* named by its last refusal */
-	struct tenant tenants[SLOTS_TOLD]; /* named by its last answer */
+	struct tenant tenants[HOLDERS_TOLD]; /* named by its last answer */
 	size_t tenant_count;
 	int64_t tenants_until; /* when their leases are over, at the latest */
 };

@@ -93,7 +93,7 @@ static bool read_tenant(const char **text, int64_t asked, struct tenant *tenant)
 	int64_t held;
 	size_t length;
 
-	if (number_read(text, 1, PERMITS_MOST, &tenant->slot) < 0 ||
+	if (number_read(text, 0, PERMITS_MOST, &tenant->slot) < 0 ||
 	    *(*text)++ != ' ' ||
 	    number_read(text, 0, FENCE_LARGEST, &held) < 0 || *(*text)++ != ' ')
 		return false;
@@ -115,7 +115,7 @@ void trust_hear_tenants(struct ballot *ballot, size_t i, const char *text,
 	size_t count = 0;
 
 	trust_learn(ballot, ttl);
-	while (count < SLOTS_TOLD &&
+	while (count < HOLDERS_TOLD &&
 	       read_tenant(&text, report->asked, &report->tenants[count]))
 		count++;
 	report->tenant_count = count;
@@ -184,8 +184,8 @@ static bool has_tenant(const struct report *report, const char *token)
 	return false;
 }
 
-/* Whether k knows of somebody who has had the slot that i has given us since before
- * i's record began, and i does not. */
+/* Whether k knows of somebody who has had the slot that i has given us, or has kept us
+ * out with others, since before i's record began, and i does not. */
 static bool knows_tenant(const struct ballot *ballot, size_t k, size_t i)
 {
 	const struct report *report = &ballot->report[i],

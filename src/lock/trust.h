@@ -6,7 +6,7 @@
  *	trust_begin_attempt(ballot);        nobody has answered
  *	trust_hear(ballot, i, ...);         each answer tells its record's age
  *	trust_hear_holder(ballot, i, ...);  a refusal tells who holds KEY
- *	trust_hear_tenants(ballot, i, ...); an answer tells who has which slot
+ *	trust_hear_tenants(ballot, i, ...); an answer names several holders
  *	trust_weigh(ballot);                VOTE_YES or VOTE_QUARANTINED, by
  *	                                    all that has been reported so far
  *
@@ -38,12 +38,12 @@
  *    There are two signs. Either the record is younger than that of another
  *    server, by more than requests of one attempt can be apart. Or somebody
  *    holds KEY on another server, has held it for longer than the age of this
- *    record, and is unknown here (a server tells who had KEY last; of permits
- *    the same is asked of each slot, of twenty at most). Such a
- *    server has no vote until its record is older than the longest lease that
- *    was reported: until then a forgotten lease may run. A record also begins
- *    anew if it has not seen its holder go, because KEY was evicted or deleted
- *    by hand (settle.lua).
+ *    record, and is unknown here (a server tells who had KEY last). If several
+ *    hold it, that is asked of each of them, of twenty at most, or of the one
+ *    that has the slot in question. Such a server has no vote until its record
+ *    is older than the longest lease that was reported: until then a forgotten
+ *    lease may run. A record also begins anew if it has not seen its holder go,
+ *    because KEY was evicted or deleted by hand (settle.lua).
  *
  * A KEY that is new to all servers has young records everywhere, and counts at
  * once. Until the last server has answered, this looks the same as a loss: one
@@ -98,8 +98,8 @@ void trust_hear_holder(struct ballot *ballot, size_t server, const char *holder,
 /* Notes a ttl (ms, 0: unknown) with which others hold KEY. */
 void trust_learn(struct ballot *ballot, int64_t ttl);
 
-/* Notes who has which slot: text as acquire.lua has it, as far as it makes sense; ttl
- * (ms, 0: unknown) is the longest of theirs. */
+/* Notes several holders: text as acquire.lua has it, as far as it makes sense; ttl (ms,
+ * 0: unknown) is the longest of theirs. */
 void trust_hear_tenants(struct ballot *ballot, size_t server, const char *text,
 			int64_t ttl);
 

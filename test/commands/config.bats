@@ -649,7 +649,7 @@ ignores() {
 	ignores REDLOCK_SHARED=yes ': --shared is for the command line only'
 	ignores REDLOCK_INSECURE=yes ': --insecure is for the command line only'
 	ignores REDLOCK_FROBNICATE=hunter2 ', as it is no setting of redlock: see ENVIRONMENT in redlock\(1\)'
-	ignores REDLOCK_SLOT=1 ', as it is no setting of redlock: .*'
+	ignores REDLOCK_PLACE=1 ', as it is no setting of redlock: .*'
 	ignores REDLOCK_= ', as it is no setting of redlock: .*'
 	ignores "REDLOCK_$(repeat X 5000)=1" ', as it is no setting of redlock: .*'
 	no_row_failed
@@ -657,7 +657,7 @@ ignores() {
 
 @test "what redlock sets itself, and Kubernetes for a service called redlock, is known" {
 	local name
-	for name in KEY TOKEN FENCE FENCES HELD UNLOCKED VALID_UNTIL SERVICE_HOST SERVICE_PORT SERVICE_PORT_REDIS \
+	for name in KEY TOKEN FENCE FENCES SLOT HELD UNLOCKED VALID_UNTIL SERVICE_HOST SERVICE_PORT SERVICE_PORT_REDIS \
 		MASTER_SERVICE_HOST PORT_6379_TCP PORT_6379_TCP_ADDR PORT; do
 		run --separate-stderr timeout -k 1 20 env "REDLOCK_$name=tcp://10.0.0.1:6379" "$REDLOCK" acquire -S "$NOWHERE" key
 		[[ $status == 69 && ${#stderr_lines[@]} == 1 ]] || { echo "$name: $stderr" >&2 && ((++failed_rows)); }

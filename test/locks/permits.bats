@@ -171,6 +171,21 @@ in_turn() {
 	done
 }
 
+@test "a release takes what is left of others whose lease is over with it" {
+	local kind
+	use 1
+	for kind in -s '-P 2'; do
+		# shellcheck disable=SC2086 # two words
+		redlock run $kind "$KEY" bash -c '
+			redis-cli -s "$1/0/redis.sock" ZADD "$2" 5 dead
+			redis-cli -s "$1/0/redis.sock" HSET "$3" holder:dead "since=1 -"
+			redis-cli -s "$1/0/redis.sock" PEXPIRE "$2" 600000' - "$SERVERS" "$KEY" "$(record)"
+		[[ $status == 0 ]]
+		nothing_left 0
+		[[ $(rcli 0 HEXISTS "$(record)" holder:dead) == 0 ]]
+	done
+}
+
 @test "-n is 75 when all permits are out, and names a holder" {
 	use 1
 	takes a -P 2 -t 40s --label 'the first'

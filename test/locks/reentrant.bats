@@ -579,6 +579,36 @@ behind_proxy() {
 	done
 }
 
+# gives_back NUMBER: a release by token, as it may arrive again.
+gives_back() {
+	local sha
+	sha=$(sed -n 's/^#define BOTH_SHA1 "\(.*\)"$/\1/p' "${REDLOCK%/*}/scripts.h")
+	rcli 0 EVALSHA "$sha" 5 "$KEY" "$(record)" "$(record):queue" "$(record):wishes" "$(record):waits" 0 me \
+		"$(printf '*%032d' "$1")" 0 ''
+}
+
+@test "a release that arrives again counts once, whatever has come in between" {
+	local i
+	servers_start 1
+	for i in {1..4}; do redlock acquire -r --token me "$KEY"; done
+	gives_back 1
+	gives_back 2
+	gives_back 1
+	counted 2 me 0
+	gives_back 3
+	gives_back 2
+	gives_back 1
+	counted 1 me 0
+	gives_back 4
+	nothing_left 0
+	redlock acquire -r --token me "$KEY"
+	gives_back 4
+	gives_back 3
+	counted 1 me 0
+	gives_back 5
+	nothing_left 0
+}
+
 @test "the replies to a nested run's acquire and release lost: counted in and out once" {
 	local fault
 	behind_proxy

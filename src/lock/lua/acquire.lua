@@ -11,7 +11,8 @@
 --         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
 --         how many hold it, of how many permits (0: none), KEY's type, who has which slot}; if several
 --         hold it, the description is that of the one that has held it longest
--- who has which slot: "slot held token" and a blank, each, of the token its beginning; while the record is young
+-- who has which slot: "slot held token" and a blank, each, of the token its beginning, while the record is young;
+-- slot 0: one of those who keep another kind out together
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
   unpack(ARGV, 3)
 local wish = {ttl = number(ttl), clock = number(clock), description = description,
@@ -52,22 +53,28 @@ end
 local age, last = remember(in_use)
 
 -- By that one sees what a server has forgotten whose record is as young (trust.h). Later its age shows it.
-local function tell_slots()
-  local texts = {}
-  if wish.slot and kind_of_key() == sorted and age < max(number(get('ttl')) or 0, wish.ttl) + 1000 then
-    local _, others = survey_slots(wish)
-    for _, other in each(others) do
-      local _, held_for = describe(other[2])
-      if other[2] ~= token and held_for >= 0 then
-        texts[#texts + 1] = format('%.0f %.0f %s ', other[1], min(held_for, 2^53), other[2]:sub(1, 16))
-      end
+local function tell_holders(of_kind)
+  local texts, others = {}, {}
+  if of_kind ~= sorted or age >= max(number(get('ttl')) or 0, wish.ttl) + 1000 then
+    return ''
+  elseif wish.slot then
+    others = select(2, survey_slots(wish))
+  elseif kind ~= sorted then
+    for i, who in each(call('zrange', key, 0, 19)) do
+      others[i] = {0, who}
+    end
+  end
+  for _, other in each(others) do
+    local _, held_for = describe(other[2])
+    if other[2] ~= token and held_for >= 0 then
+      texts[#texts + 1] = format('%.0f %.0f %s ', other[1], min(held_for, 2^53), other[2]:sub(1, 16))
     end
   end
   return table.concat(texts)
 end
 
 local function granted(fence, slot, free, longest)
-  return {1, fence, age, last, slot or 0, free or '', longest or 0, tell_slots()}
+  return {1, fence, age, last, slot or 0, free or '', longest or 0, tell_holders(kind)}
 end
 
 -- A holder is granted it again; a holder that lost it here, and kept it elsewhere, gets it back. If somebody
@@ -145,4 +152,5 @@ elseif in_use == sorted and permits_of_key() then
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
-  prefix, age, text ~= '' and min(number(get('ttl')) or 0, 2^53) or 0, count, of or 0, in_use, tell_slots()}
+  prefix, age, text ~= '' and min(number(get('ttl')) or 0, 2^53) or 0, count, of or 0, in_use,
+  tell_holders(in_use)}

@@ -9,10 +9,12 @@ local held = holds(token, kind)
 -- A hold of the token: one of `acquire` first, then one that the record has lost. It is the same on
 -- every server. Nil for a request that arrives twice.
 local function pick_hold()
-  if peek('last:' .. token) == hold then
+  local past = peek('last:' .. token)
+  past = type(past) == 'string' and past or ''
+  if (past .. ' '):find(hold .. ' ', 1, true) then
     return
   end
-  try('hset', record, 'last:' .. token, hold)
+  try('hset', record, 'last:' .. token, hold .. ' ' .. past:sub(1, 10 * #hold)) -- others may come in between
   local known = known_holds()
   table.sort(known)
   return known[1] and (#known >= held or known[1]:find('^%+')) and known[1] or hold
@@ -84,5 +86,7 @@ if try('exists', queue, waits) ~= 0 then
     pcall(leave, waits, place_of(token, ARGV[3]))
   end
   pcall(settle)
+elseif kind == sorted then
+  pcall(drop_expired) -- of others that never came back: nobody may ever look again
 end
 return {held > 0 and 1 or kind == 'none' and -1 or 0}

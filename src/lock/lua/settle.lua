@@ -112,7 +112,7 @@ local function grant(who, wish, lease, kind, room)
     note('slot:' .. who, max(moves or 0, (wish.kept or 0) > 0 and settled or wish.moves) * 2^20 + slot)
   end
   if kind == 'none' then
-    forget_holders('last until ttl ', who)
+    forget_holders('last until ttl last:' .. who .. ' ', who)
     note(lease_fields(who, wish.ttl, lease))
   end
   call('hset', record, unpack(fields))
