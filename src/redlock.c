@@ -383,6 +383,7 @@ static void occupy_standard_descriptors(void)
  * guard shares. */
 static void leave(int status)
 {
+	log_end();
 #ifdef __SANITIZE_ADDRESS__
 	exit(status); /* it looks for leaks */
 #else

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,7 +31,11 @@ static bool log_dumb;         /* the terminal: it takes no ERASE */
 static atomic_bool log_drawn; /* a live line is there */
 static atomic_int log_hurries;
 static atomic_uint log_dropped; /* lines, not yet told */
-static atomic_bool log_torn;    /* the last of them was written in part */
+
+/* What is still to be written when there is room: the rest of a line, and what must
+ * not be dropped. */
+static struct buffer log_kept;
+static pthread_mutex_t log_kept_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void log_init(enum log_level level)
 {
@@ -71,26 +76,28 @@ static int open_twin(const struct stat *status)
 		    O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* As much as it takes without a reader; -1 with errno. */
-static ssize_t write_at_once(const char *text, size_t length)
+/* How much of it there is room for, without a reader; or all of it, if that can be
+ * written to nobody. */
+static size_t write_at_once(const char *text, size_t length)
 {
 	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
 	struct stat status = {0};
 	ssize_t written;
-	int twin;
+	int twin = -1;
 
-	if (fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode))
-		return write(STDERR_FILENO, text, length);
-	twin = open_twin(&status);
-	if (twin >= 0) {
-		written = write(twin, text, length);
-		close(twin);
-		return written;
+	if (fstat(STDERR_FILENO, &status) < 0 || !S_ISREG(status.st_mode)) {
+		twin = open_twin(&status);
+		if (twin < 0 && poll(&polled, 1, 0) <= 0)
+			return 0;
+		if (twin < 0 && length > AT_ONCE)
+			length = AT_ONCE;
 	}
-	errno = EAGAIN;
-	if (poll(&polled, 1, 0) <= 0)
-		return -1;
-	return write(STDERR_FILENO, text, length < AT_ONCE ? length : AT_ONCE);
+	written = write(twin >= 0 ? twin : STDERR_FILENO, text, length);
+	if (written < 0)
+		written = errno == EAGAIN ? 0 : (ssize_t)length;
+	if (twin >= 0)
+		close(twin);
+	return (size_t)written;
 }
 
 /* All of it. A signal may say that COMMAND has ended, which is no reason to drop the
@@ -112,22 +119,62 @@ static void write_patiently(const char *text, size_t length)
 	}
 }
 
+/* Writes as much of what was kept as there is room for; false if some is left. */
+static bool write_kept(void)
+{
+	size_t written;
+
+	if (log_kept.length == 0)
+		return true;
+	written = write_at_once(log_kept.data, log_kept.length);
+	memmove(log_kept.data, log_kept.data + written,
+		log_kept.length - written);
+	log_kept.length -= written;
+	return log_kept.length == 0;
+}
+
+/* Keeps what there is no room for. False: there is none for any of it, and it was
+ * dropped. */
+static bool write_in_hurry(const struct buffer *text, bool may_drop)
+{
+	size_t written = 0;
+
+	pthread_mutex_lock(&log_kept_mutex);
+	if (write_kept())
+		written = write_at_once(text->data, text->length);
+	if (written > 0 || !may_drop)
+		buffer_append(&log_kept, text->data + written,
+			      text->length - written);
+	pthread_mutex_unlock(&log_kept_mutex);
+	return written > 0 || !may_drop;
+}
+
 /* A log that cannot be written must not stop the work that it is about. False: it would
  * have to wait, and was dropped. */
 static bool write_text(const struct buffer *text, bool may_drop)
 {
-	ssize_t written;
+	struct buffer kept;
 
-	if (log_hurries == 0 || !may_drop) {
-		write_patiently(text->data, text->length);
-		return true;
-	}
-	written = write_at_once(text->data, text->length);
-	if (written < 0)
-		return errno != EAGAIN;
-	if ((size_t)written < text->length && written > 0)
-		log_torn = true;
-	return (size_t)written == text->length;
+	if (log_hurries > 0)
+		return write_in_hurry(text, may_drop);
+	pthread_mutex_lock(&log_kept_mutex);
+	kept = log_kept;
+	log_kept = (struct buffer){0};
+	pthread_mutex_unlock(&log_kept_mutex);
+	write_patiently(kept.data, kept.length);
+	buffer_release(&kept);
+	write_patiently(text->data, text->length);
+	return true;
+}
+
+bool log_catch_up(void)
+{
+	bool done;
+
+	pthread_mutex_lock(&log_kept_mutex);
+	done = write_kept();
+	pthread_mutex_unlock(&log_kept_mutex);
+	return done;
 }
 
 /* What was dropped up to here. */
@@ -137,8 +184,6 @@ static unsigned add_dropped(struct buffer *line)
 
 	if (dropped == 0)
 		return 0;
-	if (atomic_exchange(&log_torn, false))
-		buffer_print(line, "\n");
 	buffer_print(line, "redlock: ");
 	buffer_print(line,
 		     "lines dropped here, as standard error was full: %u\n",
@@ -154,9 +199,17 @@ void log_hurry(bool hurry)
 		log_hurries++;
 		return;
 	}
-	if (--log_hurries == 0 && add_dropped(&line) > 0)
-		write_text(&line, false);
+	if (--log_hurries > 0)
+		return;
+	add_dropped(&line);
+	write_text(&line, false);
 	buffer_release(&line);
+}
+
+void log_end(void)
+{
+	log_hurries = 1;
+	log_hurry(false);
 }
 
 /* Not from the background: what is there now is another program's. */

@@ -3,11 +3,12 @@
  * so that lines of processes that share a log do not mix. Every unprintable byte is
  * made visible. A failure to write changes nothing else.
  *
- * While a lock is held, no line of -v waits for its reader, as the lock has to be
- * renewed meanwhile. A line that a full pipe or a stopped terminal does not take at once
- * is dropped. How many were dropped is said before the next line, or when no lock is
- * held any more. Errors and notices are never dropped: they are few, and COMMAND may
- * fill the same pipe as fast as it is read.
+ * While a lock is held, or COMMAND runs, no line waits for its reader, as the lock has
+ * to be renewed meanwhile, and COMMAND stopped in time. A line of -v that a full pipe or
+ * a stopped terminal does not take at once is dropped. How many were dropped is said
+ * before the next line, or in the end. Errors and notices are never dropped: they are
+ * few, and are kept until there is room, or until the end, as COMMAND may fill the same
+ * pipe as fast as it is read.
  *
  * A user who looks on while redlock waits sees one live line, drawn again and again in
  * its place. It is drawn only if redlock is in the foreground of the terminal that
@@ -40,8 +41,15 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Each true, for a lock that is held, has its false, once it is not. Any thread. */
+/* Each true, for a lock that is held, has its false, once it is not. Any thread. The last
+ * false waits until what was kept is written. */
 void log_hurry(bool hurry);
+
+/* Writes what was kept, as far as there is room. False: there is more; call it again. */
+bool log_catch_up(void);
+
+/* Waits until all is written. Call it before the process ends, if a lock is still held. */
+void log_end(void);
 
 bool log_is_verbose(void);
 

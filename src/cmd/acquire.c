@@ -145,8 +145,11 @@ static int hand_over(struct session *session, struct keeper *keeper)
 		return print_or_give_back(session, 0);
 	status = keep_start(keeper, session, &child);
 	/* the keeper has the connections and the lock */
-	if (status == 0 && child > 0)
-		_exit(print_or_give_back(session, child));
+	if (status == 0 && child > 0) {
+		status = print_or_give_back(session, child);
+		log_end();
+		_exit(status);
+	}
 	if (status != 0)
 		give_back(session);
 	return status;

@@ -11,7 +11,8 @@
 #include "run/process.h"
 #include "run/tree.h"
 
-#define LOOK_AGAIN 20 /* ms, whether COMMAND has taken a signal */
+#define LOOK_AGAIN 20   /* ms, whether COMMAND has taken a signal */
+#define WRITE_AGAIN 250 /* ms, what nobody was reading */
 
 static int lost_signal(const struct supervisor *supervisor)
 {
@@ -61,6 +62,7 @@ int supervisor_start(struct supervisor *supervisor, char *const command[],
 	struct child *child = &supervisor->child;
 	int cause;
 
+	log_hurry(true);
 	if (signals_open_all() < 0 ||
 	    child_set_environment(supervisor->locks, supervisor->count) < 0)
 		return errno;
@@ -120,8 +122,9 @@ static struct deadline name_at(struct supervisor *supervisor)
 /* When something is to be done, even if no signal comes. */
 static struct deadline next_due(struct supervisor *supervisor)
 {
-	struct deadline soon =
-		supervisor->told ? deadline_in(LOOK_AGAIN) : deadline_never();
+	struct deadline soon = supervisor->told ? deadline_in(LOOK_AGAIN)
+			       : log_catch_up() ? deadline_never()
+						: deadline_in(WRITE_AGAIN);
 
 	return deadline_earlier(
 		deadline_earlier(
@@ -310,4 +313,5 @@ void supervisor_end(struct supervisor *supervisor)
 	job_end(&supervisor->job);
 	if (supervisor->child.pid > 0)
 		child_reap(&supervisor->child);
+	log_hurry(false);
 }

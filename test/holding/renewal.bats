@@ -395,3 +395,37 @@ redlock: "*": $KEY: renewed, "*": $KEY: released" ]]
 	finish reader
 	tr -d '\0' <"$TMP/reader.out" | grep "redlock: $KEY: lock lost: "
 }
+
+@test "a full pipe keeps nobody from stopping COMMAND: --max-hold kills it, and after a loss signals reach it" {
+	servers_start 1
+	mkfifo "$TMP/log"
+	exec 9<>"$TMP/log"
+	cat >"$TMP/command" <<-'END'
+		exec 2>/dev/null
+		trap '' TERM
+		trap 'exit 3' HUP
+		trap 'touch "$0.lost"' USR1
+		echo $$
+		while :; do sleep 0.1; done
+	END
+	spawn held sh -c 'exec "$@" 2>"$0" 9>&-' "$TMP/log" "$REDLOCK" run --max-hold 1s "$KEY" sh "$TMP/command"
+	spawn lost sh -c 'exec "$@" 2>"$0" 9>&-' "$TMP/log" "$REDLOCK" run -t 3s --on-lost USR1 "$KEY-2" sh "$TMP/command"
+	run ! dd if=/dev/zero of="$TMP/log" oflag=nonblock bs=1k # until it is full
+	wait_until '[[ -s $TMP/held.out && -s $TMP/lost.out ]]'
+	wait_until '! is_alive "$(<"$TMP/held.out")"'
+	rcli 0 SET "$KEY-2" other
+	wait_until '[[ -e $TMP/command.lost ]]'
+	kill -HUP "$(pid lost)"
+	wait_until '! is_alive "$(<"$TMP/lost.out")"'
+	spawn reader sh -c 'exec cat "$0" 9>&-' "$TMP/log"
+	wait_until '[[ -s $TMP/reader.out ]]' # it has opened it
+	exec 9>&-
+	finish held
+	[[ $status == 124 ]]
+	finish lost
+	[[ $status == 76 ]]
+	finish reader
+	output=$(tr -d '\0' <"$TMP/reader.out")
+	[[ $output == *"redlock: $KEY: stopped after --max-hold 1s"* ]]
+	[[ $output == *"redlock: $KEY-2: lock lost: "* ]]
+}
