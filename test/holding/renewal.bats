@@ -67,7 +67,7 @@ lost() {
 	touch "$TMP/end"
 	finish run
 	expect 0
-	[[ $(<"$TMP/status") == *"\"fence\":$(<"$TMP/fence")}" ]]
+	[[ $(<"$TMP/status") == *"\"fence\":$(<"$TMP/fence"),"* ]]
 }
 
 @test "a run keeps its lease, whatever is extended beside it" {
