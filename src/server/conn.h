@@ -111,6 +111,7 @@ struct conn {
 	bool login_failed;
 	bool complained;      /* the last reply refused the greeting */
 	const char *executed; /* the SHA1 of a script that was, or NULL */
+	int64_t executed_at;  /* ms */
 	struct identity identity;
 	struct refusal refusal; /* the last */
 };

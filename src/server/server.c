@@ -4,9 +4,10 @@
 
 #include "server/discovery.h"
 
-#define AGAIN_PAUSE 20 /* ms */
-#define MOVES_MAX 3    /* that are followed for one answer */
-#define LATE 1000      /* ms; discovery.h */
+#define AGAIN_PAUSE 20  /* ms */
+#define MOVES_MAX 3     /* that are followed for one answer */
+#define LATE 1000       /* ms; discovery.h */
+#define REMEMBERED 1000 /* ms, of a script that was executed */
 
 static void ask_no_more(struct server *server)
 {
@@ -155,12 +156,18 @@ void server_name_script(struct server *server, const char *sha1)
 	server->next_sha1 = sha1;
 }
 
+static bool has_executed_lately(const struct server *server, const char *sha1)
+{
+	return server->conn.executed == sha1 &&
+	       clock_ms() - server->conn.executed_at < REMEMBERED;
+}
+
 /* It may be refused for want of its script. */
 static bool may_be_refused(const struct server *server,
 			   const struct request *request)
 {
 	return request->brief.length > 0 &&
-	       server->conn.executed != request->sha1 &&
+	       !has_executed_lately(server, request->sha1) &&
 	       conn_owes(&server->conn, request->owed.number);
 }
 
@@ -419,8 +426,11 @@ static int on_reply(void *context, const struct owed *owed,
 		return follow(server, moved);
 	if (request != NULL && is_brief_refused(server, request, reply))
 		return ask_whole(server, request, reply->cause);
-	if (request != NULL && request->sha1 != NULL && reply->failure == NULL)
+	if (request != NULL && request->sha1 != NULL &&
+	    reply->failure == NULL) {
 		server->conn.executed = request->sha1;
+		server->conn.executed_at = clock_ms();
+	}
 	pumped->reply(pumped->context, server, owed->ticket, reply);
 	return 0;
 }

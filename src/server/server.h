@@ -29,7 +29,8 @@
  * too. So both are sent again, in order, and only the answers to these count: a raise
  * must find what the acquire before it was granted. But a release makes the acquire
  * before it needless: that is not sent again, so it cannot come after the release.
- * server_send_whole does the same without waiting for the answer (drain.h).
+ * server_send_whole does the same without waiting for the answer (drain.h). A script that
+ * was executed on the same connection in the last second is taken to be still known.
  *
  * Not thread-safe: one thread at a time.
  */

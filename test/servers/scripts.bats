@@ -169,6 +169,20 @@ behind_delay() {
 	wait_until 'key_free 0 1 2'
 }
 
+@test "a release reaches a slow server that has forgotten the script since it was used" {
+	behind_delay
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 2s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until '[[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
+	renewals 3 2 # it has answered, and more than a second ago
+	rcli 2 SCRIPT FLUSH
+	touch "$TMP/end"
+	finish run
+	expect 0
+	wait_until 'server_drained 2'
+	nothing_left 2
+}
+
 @test "a slow server that does not know the script is told the fence after the acquire" {
 	behind_delay
 	rcli 0 HSET "$(record)" fence 4000000000000000
