@@ -16,12 +16,13 @@
 
 #include "base/deadline.h"
 #include "base/output.h"
+#include "base/signals.h"
 
 #define LINE_LONGEST 8192 /* bytes before they are made visible */
 #define COLUMNS 80        /* if the terminal does not say */
 #define WHO_LEAST 12      /* columns of it that are worth showing */
 #define ERASE "\r\033[K"
-#define SIGNALS_MOST 3   /* that interrupt a line, and do not end it */
+#define LOOK_AGAIN 100   /* ms, whether a signal has come */
 #define AT_ONCE PIPE_BUF /* bytes: a pipe with room takes as many */
 
 static enum log_level log_level = LOG_NORMAL;
@@ -30,7 +31,8 @@ static bool log_in_utf8;
 static bool log_dumb;         /* the terminal: it takes no ERASE */
 static atomic_bool log_drawn; /* a live line is there */
 static atomic_int log_hurries;
-static atomic_uint log_dropped; /* lines, not yet told */
+static atomic_bool log_given_up; /* nobody reads */
+static atomic_uint log_dropped;  /* lines, not yet told */
 
 /* What is still to be written when there is room: the rest of a line, and what must
  * not be dropped. */
@@ -100,22 +102,27 @@ static size_t write_at_once(const char *text, size_t length)
 	return (size_t)written;
 }
 
-/* All of it. A signal may say that COMMAND has ended, which is no reason to drop the
- * line that tells why; or that we are to end, though nobody reads. */
+/* False: we are told to end, though nobody reads. From then on nothing is waited for. */
+static bool await_room(void)
+{
+	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (!log_given_up)
+		poll(&polled, 1, LOOK_AGAIN);
+	if (signals_tell_to_end())
+		log_given_up = true;
+	return !log_given_up;
+}
+
 static void write_patiently(const char *text, size_t length)
 {
-	int interrupted = 0;
-
 	while (length > 0) {
-		ssize_t written = write(STDERR_FILENO, text, length);
+		size_t written = write_at_once(text, length);
 
-		if (written > 0) {
-			text += written;
-			length -= (size_t)written;
-		} else if (written == 0 || errno != EINTR ||
-			   ++interrupted > SIGNALS_MOST) {
+		if (written == 0 && !await_room())
 			return;
-		}
+		text += written;
+		length -= written;
 	}
 }
 

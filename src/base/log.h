@@ -3,12 +3,13 @@
  * so that lines of processes that share a log do not mix. Every unprintable byte is
  * made visible. A failure to write changes nothing else.
  *
- * While a lock is held, or COMMAND runs, no line waits for its reader, as the lock has
- * to be renewed meanwhile, and COMMAND stopped in time. A line of -v that a full pipe or
- * a stopped terminal does not take at once is dropped. How many were dropped is said
- * before the next line, or in the end. Errors and notices are never dropped: they are
- * few, and are kept until there is room, or until the end, as COMMAND may fill the same
- * pipe as fast as it is read.
+ * While redlock waits for a lock or holds one, or COMMAND runs, no line waits for its
+ * reader, as the lock has to be renewed meanwhile, and COMMAND stopped in time. A line of
+ * -v that a full pipe or a stopped terminal does not take at once is dropped. How many
+ * were dropped is said before the next line, or in the end. Errors and notices are never
+ * dropped: they are few, and are kept until there is room, or until the end, as COMMAND
+ * may fill the same pipe as fast as it is read. Then they wait for their reader, unless
+ * a signal tells redlock to end.
  *
  * A user who looks on while redlock waits sees one live line, drawn again and again in
  * its place. It is drawn only if redlock is in the foreground of the terminal that
@@ -41,7 +42,7 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Each true, for a lock that is held, has its false, once it is not. Any thread. The last
+/* Each true has its false: for a wait, and a lock that is held. Any thread. The last
  * false waits until what was kept is written. */
 void log_hurry(bool hurry);
 

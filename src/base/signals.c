@@ -116,6 +116,18 @@ uint64_t signals_pending(void)
 	return result;
 }
 
+bool signals_tell_to_end(void)
+{
+	uint64_t pending = signals_pending();
+
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		pending &= ~signals_bit(harmless[i]);
+	for (int number = 1; number < NSIG; number++)
+		if ((pending & signals_bit(number)) != 0 && !is_ignored(number))
+			return true;
+	return false;
+}
+
 uint64_t signals_take(uint64_t which)
 {
 	const struct timespec at_once = {0};

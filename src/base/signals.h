@@ -57,6 +57,9 @@ static inline uint64_t signals_bit(int number)
 uint64_t signals_pending(void);
 uint64_t signals_take(uint64_t which);
 
+/* Whether one of these would end this process. */
+bool signals_tell_to_end(void);
+
 /* Stops us by this signal, until we are continued. */
 void signals_stop(int number);
 

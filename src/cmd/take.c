@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/duration.h"
+#include "base/log.h"
 #include "base/signals.h"
 #include "cmd/journal.h"
 #include "cmd/several.h"
@@ -174,7 +175,9 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 
 	for (size_t i = 0; i < session->count; i++)
 		describe(session->locks[i], settings, pid, label);
+	log_hurry(true);
 	result = take(session, &patience, &about, &busy, &error);
+	log_hurry(false);
 	taken.waited = session->waited = clock_ms() - start;
 	taken.signal = signals_next();
 	switch (result) {

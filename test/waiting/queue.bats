@@ -978,3 +978,29 @@ bounded() {
 	redlock run --quarantine 0 -w 20s "$KEY" true
 	expect 0
 }
+
+@test "a full pipe as standard error keeps a waiter neither from its turn nor from a signal" {
+	local name before queued=0
+	servers_start 1
+	rcli 0 SET "$KEY" other
+	mkfifo "$TMP/log"
+	exec 9<>"$TMP/log"
+	for name in one two; do
+		spawn "$name" sh -c 'exec "$@" 2>"$0" 9>&-' "$TMP/log" "$REDLOCK" run -v "$KEY" touch "$TMP/ran.$name"
+		wait_until "queued $((++queued))"
+	done
+	run ! dd if=/dev/zero of="$TMP/log" oflag=nonblock bs=1k # until it is full
+	before=$(scripts_run 0)
+	wait_until "((\$(scripts_run 0) > $before + 4))" # it goes on asking
+	kill -TERM "$(pid two)"
+	finish two
+	[[ $status == 143 ]]
+	rcli 0 DEL "$KEY"
+	wait_until '[[ -e $TMP/ran.one ]]'
+	spawn reader sh -c 'exec cat "$0" 9>&-' "$TMP/log"
+	wait_until '[[ -s $TMP/reader.out ]]' # it has opened it
+	exec 9>&-
+	finish one
+	[[ $status == 0 && ! -e $TMP/ran.two ]]
+	key_free 0
+}
