@@ -112,7 +112,7 @@ setup() {
 	for key in "$KEY" $'a"b\\c\n\x01' $'\xff\xc3'"$KEY" "$(repeat x 4096)"; do
 		redlock acquire -t 20s --format json "$key"
 		[[ $status == 0 && $stderr == '' ]]
-		[[ $(json 'keys_unsorted | sort' "$TMP/redlock.out") == '["fence","key","token","ttl_ms","valid_ms"]' ]]
+		[[ $(json 'keys_unsorted | sort' "$TMP/redlock.out") == '["fence","key","slot","token","ttl_ms","valid_ms"]' ]]
 		[[ $(json '.ttl_ms == 20000 and .valid_ms > 0 and .valid_ms < 20000' "$TMP/redlock.out") == true ]]
 		[[ $(json .fence "$TMP/redlock.out") == "$(rcli 0 HGET "{$key}:redlock" fence)" ]]
 		[[ $(jq -r .token <<<"$output") == "$(rcli 0 GET "$key")" ]]
