@@ -186,6 +186,30 @@ in_turn() {
 	done
 }
 
+@test "KEY is had at once when its last lease is over, though a longer one was given back before" {
+	local option long i
+	servers_start 3
+	for option in '-P 2' -s; do
+		# shellcheck disable=SC2086 # words
+		redlock run --quarantine 0 $option "$KEY" true
+		wait_until '(($(servers_with 1 HEXISTS "$(record)" began) == 3))'
+		for i in 0 1 2; do knows_for "$i" 60; done
+		# shellcheck disable=SC2086 # words
+		long=$("$REDLOCK" acquire --quarantine 0 -q $option -t 10m \
+			-S "$(server_url 0),$(server_url 1),$NOWHERE" "$KEY")
+		# shellcheck disable=SC2086 # words
+		redlock acquire --quarantine 0 -q $option -t 1s "$KEY"
+		expect 0 '[0-9a-f]{32}'
+		wait_until '(($(servers_with 1 HEXISTS "$(record)" "holder:$output") == 3))'
+		redlock release "$KEY" "$long"
+		expect 0
+		wait_until '(($(rcli 0 ZCOUNT "$KEY" "$(server_ms 0)" +inf) + $(rcli 1 ZCOUNT "$KEY" "$(server_ms 1)" +inf) == 0))'
+		# shellcheck disable=SC2086 # words
+		redlock run --quarantine 0 -q $option -t 10m -w 5s "$KEY" true
+		expect 0
+	done
+}
+
 @test "-n is 75 when all permits are out, and names a holder" {
 	use 1
 	takes a -P 2 -t 40s --label 'the first'

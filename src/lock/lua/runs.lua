@@ -71,6 +71,9 @@ local function drop_expired()
       forget(who)
     end
     kind = kind_of_key()
+    if kind == 'none' then -- it was not lost, however long others would have had it
+      try('hdel', record, 'until', 'permits')
+    end
   end
   return kind
 end
