@@ -569,6 +569,8 @@ enum lock_result lock_acquire(struct lock *lock, struct wait wait,
 	if (result == LOCK_OK)
 		return result;
 	busy->split = ballot_is_split(&lock->ballot);
+	if (!busy->has_reply) /* not one slot, and nobody is named */
+		busy->left = -2;
 	if (result == LOCK_ERROR)
 		rights_explain(lock, wait.interrupt, error);
 	attempt_take_back(lock, false);
