@@ -72,6 +72,23 @@ bool slots_are_split(const struct ballot *ballot)
 		       quorum_size(ballot->quorum);
 }
 
+size_t slots_most(const struct ballot *ballot)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		size_t count = 0;
+
+		for (size_t k = 0; k < ballot->quorum->count; k++)
+			count += ballot_is_granted(ballot, i) &&
+				 ballot_is_granted(ballot, k) &&
+				 ballot->slots[i].own == ballot->slots[k].own;
+		if (count > most)
+			most = count;
+	}
+	return most;
+}
+
 /* Whether we have the slot there, or could have it, by the server's own word. */
 static bool is_ours_or_free(const struct ballot *ballot, size_t i, int64_t slot)
 {

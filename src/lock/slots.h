@@ -51,6 +51,9 @@ void slots_weigh(struct ballot *ballot);
 /* Whether a quorum has granted a permit, but for different slots. */
 bool slots_are_split(const struct ballot *ballot);
 
+/* On how many servers we have one slot, at most, whether that counts yet or not. */
+size_t slots_most(const struct ballot *ballot);
+
 /* The slot that is free or ours on most servers; 0 if these are no quorum, or the votes
  * were moved too often. */
 int64_t slots_target(const struct ballot *ballot, int moves);

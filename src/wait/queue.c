@@ -211,8 +211,7 @@ static void ask_for_the_rest(struct queue *queue)
  * quorum; passed if they are too few. */
 static struct deadline end_of_silence(const struct queue *queue)
 {
-	size_t possible = granted(queue->lock) -
-			  ballot_count(&queue->lock->ballot, VOTE_ELSEWHERE);
+	size_t possible = slots_most(&queue->lock->ballot);
 	struct deadline end = deadline_never();
 
 	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++) {
@@ -272,7 +271,7 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	struct deadline silence = end_of_silence(queue);
 
 	if (held + count_behind(ballot) == 0 ||
-	    (held >= quorum && !slots_are_split(ballot)) ||
+	    (slots_most(ballot) >= quorum && !slots_are_split(ballot)) ||
 	    lock->wish.kind == KIND_NONE) {
 		queue->partial = 0;
 		memcpy(queue->before, ballot->token_prefix,

@@ -561,6 +561,30 @@ had_once() {
 	[[ $status == 0 && $output == 2 ]]
 }
 
+# waits_near NAME NEAR FAR: who waits with the URL NEAR for server 0 or 2, and FAR for the other.
+waits_near() {
+	spawn "$1" "$REDLOCK" run -q --quarantine 0 -P 3 -t 10m --server-timeout 5s \
+		-S "$2,$(server_url 1),$3" "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+}
+
+@test "of two who wait for the vote of a server that has forgotten, one gives way where it is for two slots" {
+	servers_start 3
+	proxies_start
+	proxy 0 'delay 300'
+	proxy 2 'delay 300'
+	ghosts 0 2 3
+	ghosts 2 2 3
+	knows_for 0 3600
+	knows_for 2 3600
+	# each has slot 1 where it is near, and on server 1 only one of them has it
+	waits_near a "$(server_url 0)" "$(proxy_url 2)"
+	waits_near b "$(proxy_url 0)" "$(server_url 2)"
+	finish a
+	expect 0 1
+	finish b
+	expect 0 1
+}
+
 # asks TOKEN SLOT MOVES [FENCE]: asks server 0 for one of three slots; its answer, a value a line, in $said. With a
 # FENCE it is put back; with $in_line it waits.
 asks() {
