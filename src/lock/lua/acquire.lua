@@ -58,7 +58,7 @@ local function tell_holders(of_kind)
   if of_kind ~= sorted or age >= max(number(get('ttl')) or 0, wish.ttl) + 1000 then
     return ''
   elseif wish.slot then
-    others = select(2, survey_slots(wish))
+    others = select(2, survey_slots(wish, 20))
   elseif kind ~= sorted then
     for i, who in each(call('zrange', key, 0, 19)) do
       others[i] = {0, who}
@@ -81,6 +81,7 @@ end
 -- else has its slot here, it gets none.
 local room, held = fits(token, wish, in_use), in_use == kind and holds(token, in_use) > 0
 if held and wish.slot and not room then
+  note_slots((slot_of(token)))
   remove(token, hold, kind)
   settle()
   held, in_use = false, kind_of_key()

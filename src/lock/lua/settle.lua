@@ -108,7 +108,8 @@ local function grant(who, wish, lease, kind, room)
     note('permits', wish.permits + (slot and 0.25 or 0), 'fence:' .. who, format('%.0f', fence))
   end
   if slot then
-    local _, moves = slot_of(who)
+    local before, moves = slot_of(who)
+    note_slots(before, slot, who)
     note('slot:' .. who, max(moves or 0, (wish.kept or 0) > 0 and settled or wish.moves) * 2^20 + slot)
   end
   if kind == 'none' then
@@ -177,6 +178,7 @@ local function grant_to_waiter(place, wish, kind, room)
   end
   if not told or heard == 0 then
     remove(wish.who, wish.hold, wish.kind)
+    note_slots(slot)
   end
   return told
 end

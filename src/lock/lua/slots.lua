@@ -11,21 +11,40 @@ local function read_permits(text)
   end
 end
 
--- The free slots, from the wish's on, and the others, {slot, token} each: up to 20.
-local function survey_slots(wish)
-  local taken, free, others = {}, {}, {}
-  for _, who in each(call('zrange', key, 0, -1)) do
-    local slot = get('slot:' .. who)
-    if slot then
-      taken[slot % 2^20] = who
+-- Who has which slot; looked for once, as a hundred waiters may be looked at.
+local taken
+local function taken_slots()
+  if not taken then
+    taken = {}
+    for _, who in each(call('zrange', key, 0, -1)) do
+      local slot = get('slot:' .. who)
+      if slot then
+        taken[slot % 2^20] = who
+      end
     end
   end
+  return taken
+end
+
+-- A token has left one slot, or has another. nil: none.
+local function note_slots(left, entered, who)
+  if taken then
+    taken[left or 0] = nil
+    taken[entered or 0] = who
+  end
+end
+
+-- The free slots, from the wish's on: up to 20; and so many of the others, {slot, token} each.
+local function survey_slots(wish, most)
+  local has, free, others = taken_slots(), {}, {}
   for i = wish.slot, wish.slot + wish.permits - 1 do
     local slot = (i - 1) % wish.permits + 1
-    if taken[slot] and #others < 20 then
-      others[#others + 1] = {slot, taken[slot]}
-    elseif not taken[slot] and #free < 20 then
+    if has[slot] and #others < most then
+      others[#others + 1] = {slot, has[slot]}
+    elseif not has[slot] and #free < 20 then
       free[#free + 1] = slot
+    elseif #free == 20 and #others == most then
+      break
     end
   end
   return free, others
@@ -36,7 +55,7 @@ end
 -- gets the slot that the request names, or none.
 local function pick_slot(who, wish)
   local own, moves = slot_of(who)
-  local free, back = survey_slots(wish), (wish.kept or 0) > 0
+  local free, back = survey_slots(wish, 0), (wish.kept or 0) > 0
   if own == wish.slot or own and not back and (moves >= wish.moves or free[1] ~= wish.slot) then
     return {own, free}
   elseif free[1] and (free[1] == wish.slot or not back) then
