@@ -193,18 +193,18 @@ void judge_waiters(void)
 			check_wait(i);
 }
 
-/* Whether both came when it was calm, the one who waits long before the other, who has
- * KEY now. Who polls, or does not wait, comes as it is served. */
+/* Whether both came when it was calm and stood in line, the one who waits long before the
+ * other, who has KEY now. (After a split vote a waiter is not in line for a moment, and who
+ * looks then may have it.) */
 static bool is_passed(size_t waiter, size_t holder)
 {
 	const struct client_plan *its = &plan.client[holder];
-	int64_t came =
-		its->nonblock || its->poll ? world_now : waits[holder].since;
 
 	return waits[waiter].waits && plan.client[waiter].key == its->key &&
-	       plan.client[waiter].kind == KIND_EXCLUSIVE &&
+	       plan.client[waiter].kind == KIND_EXCLUSIVE && !its->nonblock &&
+	       !its->poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&
-	       waits[waiter].since + LONG_BEFORE < came;
+	       waits[waiter].since + LONG_BEFORE < waits[holder].since;
 }
 
 static void check_order(size_t client)
