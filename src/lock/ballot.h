@@ -58,7 +58,8 @@ struct report {
 
 /* What a server that granted a permit says of slots (slots.h). */
 struct slots {
-	int64_t own; /* the one that was granted; 0: it is no permit */
+	int64_t own;    /* the one that was granted; 0: it is no permit */
+	bool contested; /* perhaps another has it (trust.h): no vote for it */
 	int64_t free[SLOTS_FREE]; /* those that could have been */
 	size_t count;
 };

@@ -26,12 +26,18 @@ static bool has_vote(const struct ballot *ballot, size_t i)
 	return ballot->vote[i] == VOTE_YES || ballot->vote[i] == VOTE_ELSEWHERE;
 }
 
+static bool is_vote_for(const struct ballot *ballot, size_t i, int64_t slot)
+{
+	return has_vote(ballot, i) && !ballot->slots[i].contested &&
+	       ballot->slots[i].own == slot;
+}
+
 static size_t count_votes(const struct ballot *ballot, int64_t slot)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++)
-		count += has_vote(ballot, i) && ballot->slots[i].own == slot;
+		count += is_vote_for(ballot, i, slot);
 	return count;
 }
 
@@ -44,7 +50,7 @@ static int64_t leading(const struct ballot *ballot)
 		int64_t own = ballot->slots[i].own;
 		size_t count = count_votes(ballot, own);
 
-		if (!has_vote(ballot, i) || count < most ||
+		if (!is_vote_for(ballot, i, own) || count < most ||
 		    (count == most && own > slot))
 			continue;
 		most = count;
@@ -59,7 +65,7 @@ void slots_weigh(struct ballot *ballot)
 
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		if (has_vote(ballot, i))
-			ballot->vote[i] = ballot->slots[i].own == slot
+			ballot->vote[i] = is_vote_for(ballot, i, slot)
 						  ? VOTE_YES
 						  : VOTE_ELSEWHERE;
 }
@@ -82,6 +88,8 @@ size_t slots_most(const struct ballot *ballot)
 		for (size_t k = 0; k < ballot->quorum->count; k++)
 			count += ballot_is_granted(ballot, i) &&
 				 ballot_is_granted(ballot, k) &&
+				 !ballot->slots[i].contested &&
+				 !ballot->slots[k].contested &&
 				 ballot->slots[i].own == ballot->slots[k].own;
 		if (count > most)
 			most = count;
@@ -96,10 +104,12 @@ static bool is_ours_or_free(const struct ballot *ballot, size_t i, int64_t slot)
 
 	if (!has_vote(ballot, i))
 		return false;
+	if (slots->own == slot)
+		return !slots->contested;
 	for (size_t n = 0; n < slots->count; n++)
 		if (slots->free[n] == slot)
 			return true;
-	return slots->own == slot;
+	return false;
 }
 
 /* How many servers have the slot for us; among as many, where we have it already

@@ -205,26 +205,38 @@ static bool knows_tenant(const struct ballot *ballot, size_t k, size_t i)
 	return false;
 }
 
-static bool has_lost_record(const struct ballot *ballot, size_t i)
+/* Whether another server is a sign that i has lost its record. */
+static bool is_contradicted(const struct ballot *ballot, size_t i,
+			    bool is_sign(const struct ballot *, size_t, size_t))
 {
 	if (ballot->quorum->count < SERVERS_LEAST || is_old(ballot, i))
 		return false;
 	for (size_t k = 0; k < ballot->quorum->count; k++)
-		if (k != i &&
-		    (knows_more(ballot, k, i) || knows_tenant(ballot, k, i)))
+		if (k != i && is_sign(ballot, k, i))
 			return true;
 	return false;
 }
 
+static bool has_lost_record(const struct ballot *ballot, size_t i)
+{
+	return is_contradicted(ballot, i, knows_more) ||
+	       (ballot->slots[i].own == 0 &&
+		is_contradicted(ballot, i, knows_tenant));
+}
+
 void trust_weigh(struct ballot *ballot)
 {
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (ballot_is_granted(ballot, i))
-			ballot->vote[i] =
-				is_too_new(ballot, i) ||
-						has_lost_record(ballot, i)
-					? VOTE_QUARANTINED
-					: VOTE_YES;
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (!ballot_is_granted(ballot, i))
+			continue;
+		ballot->vote[i] =
+			is_too_new(ballot, i) || has_lost_record(ballot, i)
+				? VOTE_QUARANTINED
+				: VOTE_YES;
+		ballot->slots[i].contested =
+			ballot->slots[i].own > 0 &&
+			is_contradicted(ballot, i, knows_tenant);
+	}
 	slots_weigh(ballot);
 }
 

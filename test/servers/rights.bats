@@ -74,7 +74,7 @@ lock() {
 		del eval exists getrange hdel hget hkeys hset pexpire pttl set time type zrange zrem
 		eval exists hdel hget hincrby hkeys hset pexpire pttl time type zrange zrem
 		eval exists hdel hget hkeys hset pexpire pttl time type zadd zrange zrem zscore
-		eval exists hdel hget hkeys hset pexpire pttl time type zadd zrange zrem zscore
+		eval exists hdel hget hkeys hset pexpire pttl time type zadd zcard zrange zrem zscore
 	end
 }
 

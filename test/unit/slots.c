@@ -87,6 +87,14 @@ static void check_targets(void)
 	grants(1, 2, "");
 	CHECK(slots_target(&ballot, 0) == 0, "%s",
 	      "there is none for a quorum");
+	grants(1, 2, "2 1");
+	ballot.slots[0].contested = true;
+	slots_weigh(&ballot);
+	CHECK(ballot.vote[0] == VOTE_ELSEWHERE && slots_target(&ballot, 0) == 0,
+	      "%s", "what another may have is no vote, and no target");
+	grants(1, 2, "2 4");
+	CHECK(slots_target(&ballot, 0) == 4, "%s", "but another slot is");
+	grants(0, 1, "3 4");
 	grants(1, 2, "1");
 	ballot.vote[0] = VOTE_HELD;
 	CHECK(slots_target(&ballot, 0) == 0, "%s",
