@@ -191,7 +191,10 @@ static bool knows_tenant(const struct ballot *ballot, size_t k, size_t i)
 	const struct report *report = &ballot->report[i],
 			    *other = &ballot->report[k];
 
-	if (clock_ms() >= other->tenants_until)
+	/* what k has given us itself nobody else has there any more */
+	if (clock_ms() >= other->tenants_until ||
+	    (ballot_is_granted(ballot, k) &&
+	     ballot->slots[k].own == ballot->slots[i].own))
 		return false;
 	for (size_t n = 0; n < other->tenant_count; n++) {
 		const struct tenant *tenant = &other->tenants[n];

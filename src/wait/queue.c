@@ -244,7 +244,8 @@ static void unite(struct queue *queue)
 		return;
 	}
 	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (ballot->vote[i] == VOTE_ELSEWHERE)
+		if (ballot->vote[i] == VOTE_ELSEWHERE &&
+		    !quorum_is_waiting(ballot->quorum, i)) /* else later */
 			requests_give_back(&queue->requests, i);
 	begin_partial(queue);
 	queue->asked_again = true;
@@ -418,6 +419,22 @@ static bool is_cut_off(const struct lock *lock)
 	       ballot->quorum->count - quorum_size(ballot->quorum);
 }
 
+/* Servers that this attempt cannot ask again (requests_give_back) leave no quorum of the
+ * others that can be reached. */
+static bool is_barred_out(const struct lock *lock)
+{
+	const struct ballot *ballot = &lock->ballot;
+	size_t barred = 0, failed = 0;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		barred += lock->barred[i];
+		failed += !lock->barred[i] && ballot->vote[i] == VOTE_FAILED;
+	}
+	return barred > 0 &&
+	       barred + failed >
+		       ballot->quorum->count - quorum_size(ballot->quorum);
+}
+
 /* Says once that too few servers are left, until a quorum has answered again.
  * A new attempt knows nothing of the outage yet, so it is remembered. */
 static void watch_outage(struct queue *queue)
@@ -493,6 +510,8 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 		if (deadline_passed(now.until))
 			return conclude(queue, error);
 		watch_outage(queue);
+		if (is_barred_out(lock))
+			return miss(queue, LOCK_AGAIN);
 		requests_ask_due(&queue->requests);
 		wake = deadline_earlier(wake, requests_next(&queue->requests));
 		if (is_split(queue, &wake))

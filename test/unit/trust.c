@@ -26,6 +26,33 @@ static void pass_time(int64_t ms)
 		deadline_poll(NULL, 0, end);
 }
 
+/* Another has had the slot that a server gives us since before its record began; until
+ * that other's server gives us the slot itself. */
+static void check_slots(struct ballot *ballot)
+{
+	ballot->ttl = HOUR;
+	trust_begin(ballot);
+	for (size_t i = 0; i < 2; i++) {
+		ballot->report[i].asked = clock_ms();
+		trust_hear(ballot, i, true, 500, "");
+	}
+	trust_hear_tenants(ballot, 0, "1 5000 aaaa ", HOUR);
+	ballot->vote[0] = VOTE_HELD;
+	ballot->vote[1] = VOTE_YES;
+	ballot->vote[2] = VOTE_PENDING;
+	ballot->slots[1].own = 1;
+	trust_weigh(ballot);
+	CHECK(ballot->vote[1] == VOTE_ELSEWHERE, "%d", ballot->vote[1]);
+	ballot->slots[1].own = 2;
+	trust_weigh(ballot);
+	CHECK(ballot->vote[1] == VOTE_YES, "%d", ballot->vote[1]);
+	ballot->slots[0].own = ballot->slots[1].own = 1;
+	ballot->vote[0] = VOTE_YES;
+	trust_weigh(ballot);
+	CHECK(ballot->vote[0] == VOTE_YES && ballot->vote[1] == VOTE_YES, "%d",
+	      ballot->vote[1]);
+}
+
 int main(void)
 {
 	struct server servers[3] = {{.url = {.name = (char *)"a"}},
@@ -54,5 +81,6 @@ int main(void)
 	answer(&ballot, false, 0);
 	CHECK(ballot.vote[0] == VOTE_YES && ballot.vote[1] == VOTE_YES, "%d",
 	      ballot.vote[1]);
+	check_slots(&ballot);
 	return check_result();
 }
