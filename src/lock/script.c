@@ -238,8 +238,10 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	later = server_owes_sticky(server) && min_hold == 0;
 	ask(&question,
 	    question.sha1 != NULL ? BOTH
-	    : later               ? SCRIPT(common_lua, places_lua, redisson_lua,
-					   take_back_lua)
+	    : later && lock->wish.kind == KIND_REENTRANT
+		    ? SCRIPT(common_lua, places_lua, redisson_lua,
+			     take_back_lua)
+	    : later ? SCRIPT(common_lua, places_lua, take_back_lua)
 		    : SCRIPT(common_lua, lease_lua, runs_lua, places_lua,
 			     slots_lua, settle_lua, redisson_lua, release_lua),
 	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended}, 3);

@@ -70,7 +70,9 @@ static const struct meaning meanings[] = {
 			  "see redlock doctor, and ACL SETUSER there"},
 	[CAUSE_KIND] = {EXIT_MISUSED, false, true, "",
 			"use the same of -x, -s, -r and -P everywhere"},
-	[CAUSE_EARLIER] = {EXIT_MISUSED, false, true, "",
+	[CAUSE_EARLIER] = {EXIT_MISUSED, false, false,
+			   "KEY is held by an earlier redlock, whose permits "
+			   "have no slots",
 			   "install this version on all hosts"},
 	[CAUSE_DATA] = {EXIT_MISUSED, false, true, "", "choose another KEY"},
 	[CAUSE_KEPT] = {EXIT_MISUSED, false, true, "",

@@ -68,6 +68,25 @@ sent_all() {
 	[[ ! -e $TMP/ran ]]
 }
 
+@test "with --replicas, too, a server reads an acquire and what takes it back at once" {
+	local option bytes
+	for option in -x -r -s '-P 2'; do
+		rm -f "$TMP/silent"
+		spawn server python3 -I "$ROOT/test/lib/tools/silent.py" "$TMP/silent"
+		wait_until '[[ -S $TMP/silent ]]'
+		# shellcheck disable=SC2086 # words
+		spawn run "$REDLOCK" run -S "unix://$TMP/silent" --replicas 1 -t 5m --server-timeout 30s $option \
+			"$(printf '%060d' 0)" true "$(printf '%0250d' 0)"
+		wait_until 'sent_all run'
+		kill -TERM "$(pid run)"
+		finish run 10
+		finish server
+		bytes=$output
+		echo "$option: $bytes bytes"
+		((bytes > 12000 && bytes <= 16384))
+	done
+}
+
 @test "a signal while a server is looked for behind a network that drops everything ends redlock" {
 	net_servers_start 1
 	net_drop both 0

@@ -65,7 +65,7 @@ no_row_failed() {
 		78|a cluster has only database 0|use redis+cluster://, without a number|ERR SELECT is not allowed in cluster mode
 		65|KEY, or the record beside it, is not a lock (WRONGTYPE)|choose another KEY|WRONGTYPE Operation against a key holding the wrong kind of value
 		65|KEY is held with 3 permits now, not with 2|use the same of -x, -s, -r and -P everywhere|PERMITS KEY is held with 3 permits now, not with 2
-		65|KEY is held by an earlier redlock|install this version on all hosts|NOSLOTS KEY is held by an earlier redlock
+		65|KEY is held by an earlier redlock, whose permits have no slots|install this version on all hosts|NOSLOTS KEY
 		65|KEY is used by a newer redlock (protocol 2)|install the newer version here, too|PROTOCOL protocol 2
 		69|it refused the request (UNKILLABLE Sorry)|see redlock doctor, and the server's log|UNKILLABLE Sorry
 	ROWS

@@ -46,7 +46,7 @@ if in_use == sorted and kind == sorted then
     return redis.error_reply(format('PERMITS KEY is held with %s now, not with %s',
       of == 0 and '-s' or '-P ' .. of, wish.permits == 0 and '-s' or '-P ' .. wish.permits))
   elseif of and of > 0 and not has_slots then
-    return redis.error_reply('NOSLOTS KEY is held by an earlier redlock, whose permits have no slots')
+    return redis.error_reply('NOSLOTS KEY')
   end
 end
 
@@ -55,7 +55,7 @@ local age, last = remember(in_use)
 -- By that one sees what a server has forgotten whose record is as young (trust.h). Later its age shows it.
 local function tell_holders(of_kind)
   local texts, others = {}, {}
-  if of_kind ~= sorted or age >= max(number(get('ttl')) or 0, wish.ttl) + 1000 then
+  if of_kind ~= sorted or age >= max(longest_ttl(), wish.ttl) + 1000 then
     return ''
   elseif wish.slot then
     others = select(2, survey_slots(wish, 20))
@@ -67,7 +67,7 @@ local function tell_holders(of_kind)
   for _, other in each(others) do
     local _, held_for = describe(other[2])
     if other[2] ~= token and held_for >= 0 then
-      texts[#texts + 1] = format('%.0f %.0f %s ', other[1], min(held_for, 2^53), other[2]:sub(1, 16))
+      texts[#texts + 1] = format('%.0f %.0f %s ', other[1], held_for, other[2]:sub(1, 16))
     end
   end
   return table.concat(texts)
@@ -153,5 +153,5 @@ elseif in_use == sorted and permits_of_key() then
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
-  prefix, age, text ~= '' and min(number(get('ttl')) or 0, 2^53) or 0, count, of or 0, in_use,
+  prefix, age, text ~= '' and longest_ttl() or 0, count, of or 0, in_use,
   tell_holders(in_use)}

@@ -54,9 +54,13 @@ local function lease_fields(who, ttl, left)
   return 'last', who:sub(1, 16), 'until', format('%.0f', now + left), 'ttl', ttl
 end
 
+-- Of those who hold KEY, or held it last (ms; 0: unknown).
+local function longest_ttl()
+  return min(number(peek('ttl')) or 0, 2^53)
+end
+
 local function note_lease(who, ttl, left)
-  local longest = number(peek('ttl')) or 0
-  try('hset', record, lease_fields(who, max(longest, ttl), left))
+  try('hset', record, lease_fields(who, max(longest_ttl(), ttl), left))
 end
 
 -- What a holder wrote about itself, and for how long it has held KEY (ms, -1 unknown).

@@ -88,7 +88,7 @@ local function grant(who, wish, lease, kind, room)
   local again = kind ~= 'none' and holds(who, kind) > 0
   local slot, longest = wish.slot and room[1], 0
   if slot and call('zcard', key) > (again and 1 or 0) then
-    longest = min(number(get('ttl')) or 0, 2^53)
+    longest = longest_ttl()
   end
   again = again and slot == (wish.slot and slot_of(who))
   local fence, stored = next_fence(who, wish, again)
