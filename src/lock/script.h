@@ -5,8 +5,8 @@
  * Acquire and release are one script, which is named by the SHA1 of its text and sent
  * only to a server that does not know it (server.h). So the first run after a server's
  * start pays one more round trip, and all others save the server most of the work that
- * a lock costs: to read 12 KB and to compute their SHA1. The others, and those with
- * --replicas or --remember, are sent whole with EVAL.
+ * a lock costs: to read 14 KB and to compute their SHA1. The others, and those with
+ * --replicas or of redlock doctor, are sent whole with EVAL.
  *
  * An acquire that has no answer yet and its release have to fit into 16 KiB, with
  * room for names and texts: a Redis server reads as much at once. If it was stopped,

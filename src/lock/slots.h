@@ -5,13 +5,13 @@
  *	slots_hear(ballot, i, slot, free);  a grant tells its slot, and free ones
  *	slots_weigh(ballot);                VOTE_YES or VOTE_ELSEWHERE
  *	slots_are_split(ballot);            a majority, but for different slots
+ *	slots_most(ballot);                 how many grants are for one slot
  *	slots_target(ballot, moves);        where to move those votes
  *	slots_settle(ballot);               a quorum: from here on only its slot counts
  *
- * Why no two hold one slot: a server gives it to one token at a time, and all that
- * lock.h says of one KEY is true of one slot. What is new is that a token can be moved
- * from one slot to another on a server. So a vote is worth something only if no move is
- * still to come there:
+ * Why no two hold one slot: a server gives it to one token at a time. So what lock.h says
+ * about KEY holds for each slot, with one difference: a server can move a token to another
+ * slot. A vote therefore counts only if no move is still to come there:
  *
  *  - A request has the number of the moves before it. A server may move a token at the
  *    first request with a number, but not at others with the same number or a smaller

@@ -38,13 +38,13 @@
  *    There are two signs. Either the record is younger than that of another
  *    server, by more than requests of one attempt can be apart. Or somebody
  *    holds KEY on another server, has held it for longer than the age of this
- *    record, and is unknown here (a server tells who had KEY last). If several
- *    hold it, that is asked of each of them, of twenty at most, or of the one
- *    that has the slot in question: then the server has no vote for this slot.
- *    Else it has no vote until its record is older than the longest lease that
- *    was reported: until then a forgotten lease may run. A record also begins
- *    anew if it has not seen its holder go, because KEY was evicted or deleted
- *    by hand (settle.lua).
+ *    record, and is unknown here (a server tells who had KEY last, and names up
+ *    to twenty holders that share KEY). Such a server has no vote until its
+ *    record is older than the longest lease that was reported: until then a
+ *    forgotten lease may run. If what is known is the holder of a slot, the
+ *    server has no vote for that slot, and may have one for another. A record
+ *    also begins anew if it has not seen its holder go, because KEY was evicted
+ *    or deleted by hand (settle.lua).
  *
  * A KEY that is new to all servers has young records everywhere, and counts at
  * once. Until the last server has answered, this looks the same as a loss: one

@@ -833,6 +833,18 @@ holders() {
 	for i; do [[ $(rcli "$i" ZCARD "$KEY") == "$count" ]] || return; done
 }
 
+# of_one_age TOKEN: the records of three servers are of nearly one age, 30 s: of 2, then of 0, then of 1. Between the
+# last two TOKEN has got KEY, on server 0.
+of_one_age() {
+	local now text
+	now=$(server_ms 0)
+	rcli 2 HSET "$(record)" began $((now - 30400))
+	rcli 0 HSET "$(record)" began $((now - 30000))
+	text=$(rcli 0 HGET "$(record)" "holder:$1")
+	rcli 0 HSET "$(record)" "holder:$1" "since=$((now - 29900)) ${text#* }"$'\n'
+	rcli 1 HSET "$(record)" began $((now - 29600))
+}
+
 # counted COUNT TOKEN I...: so often TOKEN holds KEY there, which is a reentrant lock.
 counted() {
 	local count=$1 token=$2 i

@@ -524,14 +524,8 @@ had_once() {
 }
 
 @test "a slot is not had twice if records are of one age, and one of three servers has forgotten it" {
-	local now text
 	forgotten
-	now=$(server_ms 0)
-	rcli 2 HSET "$(record)" began $((now - 30400))
-	rcli 0 HSET "$(record)" began $((now - 30000))
-	text=$(rcli 0 HGET "$(record)" "holder:$token")
-	rcli 0 HSET "$(record)" "holder:$token" "since=$((now - 29900)) ${text#* }"$'\n'
-	rcli 1 HSET "$(record)" began $((now - 29600))
+	of_one_age "$token"
 	had_once
 }
 

@@ -503,7 +503,7 @@ contend() {
 }
 
 @test "a reader keeps a writer out if records are of one age, and one of three servers has forgotten the reader" {
-	local token now text i
+	local token i
 	servers_start 3 --appendonly yes --appendfsync always
 	token=$("$REDLOCK" acquire -s -t 10m "$KEY")
 	"$REDLOCK" acquire -s -t 10m "$KEY"
@@ -512,12 +512,7 @@ contend() {
 	rcli 2 DEL "$KEY"
 	rcli 2 HDEL "$(record)" until last
 	"$REDLOCK" run -S "$(server_url 1)" "$KEY" true
-	now=$(server_ms 0)
-	rcli 2 HSET "$(record)" began $((now - 30400))
-	rcli 0 HSET "$(record)" began $((now - 30000))
-	text=$(rcli 0 HGET "$(record)" "holder:$token")
-	rcli 0 HSET "$(record)" "holder:$token" "since=$((now - 29900)) ${text#* }"$'\n'
-	rcli 1 HSET "$(record)" began $((now - 29600))
+	of_one_age "$token"
 	for i in 1 2 3; do
 		redlock run -n -t 5s "$KEY" touch "$TMP/ran"
 		expect 75 '' "redlock: $KEY: held by .*"
