@@ -242,10 +242,13 @@ set_stop() {
 MOUNTS=(unshare --mount)
 ((EUID == 0)) || MOUNTS+=(--map-current-user --keep-caps)
 
-# set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in the end
-# with all that runs in it.
+# set_new [PARENT]: a directory $SET with a short name (a socket's path has 107 bytes), removed in
+# the end with all that runs in it. It is in memory: how long a busy disk lets a server wait that
+# writes each change (appendfsync always) is not what is tested. No program can be run there.
 set_new() {
-	SET=$(mktemp -d /tmp/rl.XXXXXX)
+	local parent=${1:-/dev/shm}
+	[[ -w $parent ]] || parent=/tmp
+	SET=$(mktemp -d "$parent/rl.XXXXXX")
 	echo "$SET" >>"${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/sets"
 }
 
