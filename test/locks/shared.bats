@@ -344,7 +344,7 @@ contend() {
 	done
 }
 
-@test "a reader that asks twice is told its own fence, not that of one which came in between" {
+@test "a reader that asks twice has a fence of its own, larger than that of one which came in between" {
 	local kind mine others
 	use 1
 	proxies_start
@@ -359,8 +359,8 @@ contend() {
 		finish twice
 		[[ $status == 0 ]]
 		mine=$(jq .fence <<<"$output")
-		((mine < others))
-		[[ $(fence_at 0) == "$others" ]]
+		((mine > others))
+		[[ $(fence_at 0) == "$mine" ]]
 		"$REDLOCK" release "$KEY" "$(jq -r .token <<<"$output")"
 		[[ $(rcli 0 HKEYS "$(record)" | grep -c '^fence:') == 1 ]]
 		rcli 0 DEL "$KEY"

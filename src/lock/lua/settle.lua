@@ -40,20 +40,19 @@ local function stored_fence()
   return known_fence
 end
 
--- Larger than all fences that were granted here. By the clock, it is also larger than fences that this
--- server has not heard of (a replica that lagged behind) or has forgotten (a restart from an older dump).
--- A holder of KEY keeps its own: the stored fence may belong to another holder that shares KEY.
--- Returns the fence, and the one to store.
+-- The fence for `who`, which is stored here, too: larger than all that were granted here. By the clock, it is
+-- also larger than fences that this server has not heard of (a replica that lagged behind) or has forgotten
+-- (a restart from an older dump). Who asks again keeps it, unless somebody who shares KEY has been granted a
+-- larger one since: a waiter relies on no fence before a quorum has granted one, and by then this server may be
+-- the only one of that quorum that knows how far the fences have come.
 local function next_fence(who, wish, again)
   local stored = stored_fence()
   if (wish.kept or 0) > 0 then
-    stored = max(stored, wish.kept)
-  elseif again and stored > 0 then
-    return number(get('fence:' .. who)) or stored, stored
-  else
-    stored = max(stored + 1, min(wish.clock, now + 86400000))
+    return max(stored, wish.kept)
+  elseif again and stored > 0 and (number(get('fence:' .. who)) or stored) >= stored then
+    return stored
   end
-  return stored, stored
+  return max(stored + 1, min(wish.clock, now + 86400000))
 end
 
 -- Nobody holds KEY: what the record says of holders is over, except for `kept`. Their runs are noted,
@@ -91,8 +90,8 @@ local function grant(who, wish, lease, kind, room)
     longest = longest_ttl()
   end
   again = again and slot == (wish.slot and slot_of(who))
-  local fence, stored = next_fence(who, wish, again)
-  local text, fields = wish.description, {'fence', format('%.0f', stored)}
+  local fence = next_fence(who, wish, again)
+  local text, fields = wish.description, {'fence', format('%.0f', fence)}
   local function note(...)
     for _, item in each({...}) do
       fields[#fields + 1] = item
@@ -117,7 +116,7 @@ local function grant(who, wish, lease, kind, room)
     note(lease_fields(who, wish.ttl, lease))
   end
   call('hset', record, unpack(fields))
-  known_fence = stored
+  known_fence = fence
   call('pexpire', record, max(kind ~= 'none' and call('pttl', key) or 0, lease) + outlives(text))
   if wish.kind == exclusive and not again then
     call('set', key, who, 'px', lease)
