@@ -125,8 +125,7 @@ static bool start_command(struct client *client, const struct lock *lock,
 
 	*command = (struct command){
 		.life = life,
-		.guard.times = watchdog_plan(
-			lock, plan.key[client->plan->key].kill_after),
+		.guard.times = watchdog_plan(lock, client->plan->kill_after),
 		.guard.told = watch_command,
 		.guard.context = client,
 	};
@@ -150,23 +149,24 @@ static void open_lock(struct client *client, struct quorum *quorum,
 		      struct lock *lock)
 {
 	static const char *const owners[] = {"owner-a", "owner-b"};
-	const struct key_plan *key = &plan.key[client->plan->key];
+	const struct client_plan *its = client->plan;
+	const struct key_plan *key = &plan.key[its->key];
 	struct url copies[NODES_MOST];
 
 	for (size_t i = 0; i < plan.servers; i++)
 		copies[i] = url_copy(&urls[i]);
-	quorum_init(quorum, copies, plan.servers, key->timeout,
-		    plan.quarantine > 0);
-	lock_init(lock, quorum, key->name, key->ttl, plan.quarantine);
-	lock->wish.kind = client->plan->kind;
-	if (client->plan->kind == KIND_PERMITS)
+	quorum_init(quorum, copies, plan.servers, its->timeout,
+		    its->quarantine > 0);
+	lock_init(lock, quorum, key->name, its->ttl, its->quarantine);
+	lock->wish.kind = its->kind;
+	if (its->kind == KIND_PERMITS)
 		lock->wish.permits = key->permits;
-	if (client->plan->kind == KIND_REENTRANT)
+	if (its->kind == KIND_REENTRANT)
 		lock->wish.owner = owners[client->number % 2];
 	lock->wish.validity_needed =
-		lease_room(key->ttl, key->kill_after, key->timeout);
+		lease_room(its->ttl, its->kill_after, its->timeout);
 	record_describe(&lock->wish.description, (pid_t)client->process.life,
-			"COMMAND", key->ttl, true, BREAK_STOPS);
+			"COMMAND", its->ttl, true, BREAK_STOPS);
 }
 
 static enum lock_result take(struct client *client, struct lock *lock)
@@ -213,7 +213,7 @@ static void supervise(struct client *client, struct watchdog *watchdog)
 
 static void hold(struct client *client, struct lock *lock)
 {
-	const struct key_plan *key = &plan.key[client->plan->key];
+	const struct client_plan *its = client->plan;
 	struct watchdog watchdog;
 	struct error error;
 	int64_t began = clock_ms(), left = 0,
@@ -221,19 +221,21 @@ static void hold(struct client *client, struct lock *lock)
 				       client->plan->hold * MS);
 
 	/* so that it is the guard that ends it, if no renewal gets through */
-	if (plan_storms() && chance_is(&client->chance, 200))
-		lasts = chance_between(&client->chance, 0, 2 * key->ttl * MS);
+	if (plan_is_late(client->number))
+		lasts = 2 * its->ttl * MS;
+	else if (plan_storms() && chance_is(&client->chance, 200))
+		lasts = chance_between(&client->chance, 0, 2 * its->ttl * MS);
 
 	if (start_command(client, lock, lasts)) {
 		watchdog_init(&watchdog, lock, &client->command.guard.guard, 0,
-			      key->kill_after);
+			      its->kill_after);
 		supervise(client, &watchdog);
 		watchdog_stop(&watchdog);
 		if (!watchdog_lost(&watchdog, &error))
-			left = client->plan->min_hold - (clock_ms() - began);
+			left = its->min_hold - (clock_ms() - began);
 	}
 	lock_note_end(lock, 0, "exit 0");
-	lock_release(lock, left > 0 ? left : 0, deadline_in(key->timeout),
+	lock_release(lock, left > 0 ? left : 0, deadline_in(its->timeout),
 		     &error);
 	tell(client, "has given KEY back");
 }
@@ -289,8 +291,7 @@ static void die(struct process *process)
 	const struct clock *clock = &process->boot;
 	struct lease_times times = client->command.guard.times;
 	struct deadline soon =
-		deadline_at(clock_read(clock) / MS +
-			    plan.key[client->plan->key].kill_after);
+		deadline_at(clock_read(clock) / MS + client->plan->kill_after);
 
 	network_close_all(process);
 	judge_served(client->number);

@@ -124,7 +124,7 @@ static void send_segment(struct connection *connection, enum way way,
 	struct segment *segment;
 
 	if (way == FROM_SERVER)
-		at += connection->node->slowness;
+		at += connection->node->slowness + link->late;
 	if (link->cut[way] > world_now) {
 		if (kind == RESET || kind == REFUSED)
 			return; /* nobody sends it again */

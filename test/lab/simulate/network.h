@@ -45,6 +45,7 @@ extern size_t node_count;
 
 struct link {
 	int64_t distance, jitter; /* us, one way */
+	int64_t late;             /* us more, from the server */
 	int64_t lost;             /* per mille */
 	int64_t cut[2];           /* until when; to the server, and from it */
 };

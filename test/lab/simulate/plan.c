@@ -13,6 +13,7 @@
 #define CALM 6 /* times as long as in a storm nothing is wanted */
 #define EPOCH (1700000000 * SECOND)
 #define HAND_OVER 300 /* ms that a hand-over may take, and some round trips */
+#define NEAR 20000    /* us that servers are away for FORGETS_TOLD */
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
 
 struct plan plan;
@@ -20,6 +21,9 @@ bool plan_permits;
 size_t plan_faults[FAULT_KINDS];
 
 static int64_t cuts[HOSTS_MOST][NODES_MOST];
+static int64_t late_until[HOSTS_MOST];
+static int64_t lost =
+	-1000 * SECOND; /* when one lost something while it was up */
 static struct store *old[NODES_MOST]; /* what a server has on its disk */
 
 const char *const fault_names[FAULT_KINDS] = {
@@ -28,6 +32,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_CUT_NODE] = "a server is cut off",
 	[FAULT_SLOW_LINK] = "a link is slow",
 	[FAULT_LOSS] = "a link loses packets",
+	[FAULT_LATE] = "answers are late, then none come",
 	[FAULT_RESET] = "connections are reset",
 	[FAULT_FORGOTTEN] = "connections are half-open",
 	[FAULT_STOP] = "a server is stopped",
@@ -35,6 +40,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_POWER] = "a server loses its power",
 	[FAULT_AMNESIA] = "a server is restarted without its data",
 	[FAULT_EMPTIED] = "a server is emptied",
+	[FAULT_EVICTED] = "a server loses a key",
 	[FAULT_BREAK] = "a connection breaks at a request",
 	[FAULT_SLOW_NODE] = "a server is slow",
 	[FAULT_PAUSE] = "a client is paused",
@@ -49,9 +55,10 @@ static int64_t pick(struct chance *chance, const int64_t *choices, size_t count)
 	return choices[chance_between(chance, 0, (int64_t)count - 1)];
 }
 
+static const int64_t ttls[] = {1000, 2000, 2000, 3000, 5000, 10000};
+
 static void draw_key(struct chance *chance, size_t i)
 {
-	static const int64_t ttls[] = {1000, 2000, 2000, 3000, 5000, 10000};
 	static const enum kind kinds[] = {KIND_EXCLUSIVE, KIND_EXCLUSIVE,
 					  KIND_EXCLUSIVE, KIND_SHARED,
 					  KIND_PERMITS,   KIND_REENTRANT};
@@ -67,10 +74,16 @@ static void draw_key(struct chance *chance, size_t i)
 		key->permits = 2 + key->permits % (PERMITS_DRAWN - 1);
 	}
 	key->ttl = pick(chance, ttls, sizeof(ttls) / sizeof(ttls[0]));
-	key->timeout = lease_server_timeout(key->ttl);
-	key->kill_after = chance_between(chance, 0, lease_kill_after(key->ttl));
-	while (key->ttl <= lease_need(key->ttl, key->kill_after, key->timeout))
-		key->kill_after /= 2;
+}
+
+static void draw_lease(struct chance *chance, struct client_plan *client)
+{
+	client->timeout = lease_server_timeout(client->ttl);
+	client->kill_after =
+		chance_between(chance, 0, lease_kill_after(client->ttl));
+	while (client->ttl <=
+	       lease_need(client->ttl, client->kill_after, client->timeout))
+		client->kill_after /= 2;
 }
 
 static void draw_client(struct chance *chance, size_t i)
@@ -98,6 +111,13 @@ static void draw_client(struct chance *chance, size_t i)
 	if (chance_is(chance, 80))
 		client->min_hold = chance_between(chance, 1, 1000);
 	key->users++;
+	client->ttl = key->ttl;
+	if (plan.uneven && chance_is(chance, 500))
+		do
+			client->ttl = pick(chance, ttls,
+					   sizeof(ttls) / sizeof(ttls[0]));
+		while (client->ttl > key->ttl);
+	draw_lease(chance, client);
 }
 
 static void draw_clients(struct chance *chance)
@@ -184,13 +204,25 @@ static int64_t draw_time(struct chance *chance)
 		       : chance_between(chance, 0, pick(chance, times, 4) * MS);
 }
 
+/* Without those that keep answers back, for FORGETS_TOLD. */
+static enum fault_kind draw_kind(struct chance *chance)
+{
+	static const enum fault_kind told[] = {FAULT_AMNESIA, FAULT_EMPTIED,
+					       FAULT_EVICTED, FAULT_KILL,
+					       FAULT_WALL};
+
+	return plan.forgetting == FORGETS_TOLD
+		       ? told[chance_between(chance, 0, 4)]
+		       : (enum fault_kind)chance_between(chance, 0,
+							 FAULT_KINDS - 1);
+}
+
 static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 {
 	struct fault *fault = &plan.fault[plan.faults++];
 
 	*fault = (struct fault){
-		.kind = (enum fault_kind)chance_between(chance, 0,
-							FAULT_KINDS - 1),
+		.kind = draw_kind(chance),
 		.at = chance_between(chance, from, until),
 		.lasts = draw_time(chance),
 		.host = (size_t)chance_between(chance, 0,
@@ -235,6 +267,8 @@ static void draw_links(struct chance *chance)
 	static const int64_t distances[] = {50, 200, 1000, 5000, 20000, 80000};
 	int64_t far = pick(chance, distances, 6);
 
+	if (plan.forgetting == FORGETS_TOLD && far > NEAR)
+		far = NEAR;
 	for (size_t i = 0; i < plan.clients; i++)
 		for (size_t k = 0; k < plan.servers; k++)
 			links[i][k] = (struct link){
@@ -242,6 +276,30 @@ static void draw_links(struct chance *chance)
 				.jitter = chance_is(chance, 500) ? far / 10
 								 : 2 * far,
 			};
+}
+
+/* As --quarantine, max-ttl, and what is used without either have it. */
+static void draw_quarantine(struct chance *chance)
+{
+	int64_t forgetting = chance_between(chance, 0, 9);
+	bool guessed = chance_is(chance, plan.uneven ? 300 : 50);
+
+	plan.forgetting = forgetting < 3 ? FORGETS_AT_ANY_TIME
+			  : forgetting == 3 || (forgetting < 6 && plan.uneven)
+				  ? FORGETS_TOLD
+				  : FORGETS_CAUGHT_UP;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		if (plan.forgetting == FORGETS_TOLD)
+			client->quarantine = client->ttl;
+		else if (guessed)
+			client->quarantine = lease_quarantine(client->ttl);
+		else
+			client->quarantine = longest_ttl();
+		if (client->quarantine > plan.quarantine)
+			plan.quarantine = client->quarantine;
+	}
 }
 
 void plan_draw(uint64_t seed, size_t servers)
@@ -254,17 +312,15 @@ void plan_draw(uint64_t seed, size_t servers)
 	plan.servers = (size_t)pick(&chance, counts, 7);
 	if (servers > 0)
 		plan.servers = servers;
+	plan.uneven = chance_is(&chance, 300);
 	draw_clients(&chance);
 	if (plan.servers >= 3)
-		plan.quarantine = chance_is(&chance, 50)
-					  ? lease_quarantine(longest_ttl())
-					  : longest_ttl();
-	plan.forgetful = plan.servers >= 3 && chance_is(&chance, 300);
+		draw_quarantine(&chance);
 	draw_links(&chance);
 	draw_faults(&chance);
 }
 
-void plan_print(void)
+static void print_client(size_t i, const struct client_plan *client)
 {
 	static const char *const kinds[] = {
 		[KIND_EXCLUSIVE] = "exclusive", [KIND_REENTRANT] = "reentrant",
@@ -272,27 +328,32 @@ void plan_print(void)
 		[KIND_NONE] = "waits only",
 	};
 
-	printf("seed %llu: %zu servers%s, quarantine %lld ms\n",
-	       (unsigned long long)plan.seed, plan.servers,
-	       plan.forgetful ? " that forget" : "",
-	       (long long)plan.quarantine);
+	printf("client %zu: key%zu, %s%s%s, ttl %lld ms, a round %lld ms, "
+	       "--kill-after %lld ms, quarantine %lld ms, holds it for up to "
+	       "%lld ms, waits for %lld ms\n",
+	       i, client->key, kinds[client->kind],
+	       client->nonblock ? ", -n" : "", client->poll ? ", --poll" : "",
+	       (long long)client->ttl, (long long)client->timeout,
+	       (long long)client->kill_after, (long long)client->quarantine,
+	       (long long)client->hold, (long long)client->limit);
+}
+
+void plan_print(void)
+{
+	static const char *const forgettings[] = {
+		[FORGETS_CAUGHT_UP] = "",
+		[FORGETS_AT_ANY_TIME] = " that forget at any time",
+		[FORGETS_TOLD] = " that forget one at a time",
+	};
+
+	printf("seed %llu: %zu servers%s\n", (unsigned long long)plan.seed,
+	       plan.servers, forgettings[plan.forgetting]);
 	for (size_t i = 0; i < plan.keys; i++)
-		printf("%s: ttl %lld ms, a round %lld ms, --kill-after %lld "
-		       "ms, permits %lld\n",
-		       plan.key[i].name, (long long)plan.key[i].ttl,
-		       (long long)plan.key[i].timeout,
-		       (long long)plan.key[i].kill_after,
+		printf("%s: permits %lld\n", plan.key[i].name,
 		       (long long)plan.key[i].permits);
 	for (size_t i = 0; i < plan.clients; i++)
 		if (!plan.client[i].dropped)
-			printf("client %zu: key%zu, %s%s%s, holds it for up to "
-			       "%lld ms, waits for %lld ms\n",
-			       i, plan.client[i].key,
-			       kinds[plan.client[i].kind],
-			       plan.client[i].nonblock ? ", -n" : "",
-			       plan.client[i].poll ? ", --poll" : "",
-			       (long long)plan.client[i].hold,
-			       (long long)plan.client[i].limit);
+			print_client(i, &plan.client[i]);
 	for (size_t i = 0; i < plan.faults; i++)
 		if (!plan.fault[i].dropped)
 			printf("fault %zu at %.3f for %.3f s: %s (client %zu, "
@@ -318,6 +379,12 @@ static void cut(size_t host, size_t node, int64_t way, int64_t lasts)
 			links[host][node].cut[i] = world_now + lasts;
 }
 
+static void cut_node(size_t node, int64_t way, int64_t lasts)
+{
+	for (size_t i = 0; i < plan.clients; i++)
+		cut(i, node, way, lasts);
+}
+
 static void do_near(void *context, uint64_t value)
 {
 	const struct fault *fault = context;
@@ -326,6 +393,16 @@ static void do_near(void *context, uint64_t value)
 	(void)value;
 	link->distance = cuts[fault->host][fault->node];
 	link->lost = 0;
+}
+
+static void do_prompt(void *context, uint64_t value)
+{
+	const struct fault *fault = context;
+
+	(void)value;
+	late_until[fault->host] = 0;
+	for (size_t i = 0; i < plan.servers; i++)
+		links[fault->host][i].late = 0;
 }
 
 static void do_fast(void *context, uint64_t value)
@@ -370,43 +447,92 @@ static struct word record_of(size_t key, char name[40])
 	return (struct word){name, strlen(name)};
 }
 
-/* Whether all others know each fence, and for how long if this server is not to
- * be restarted: then it may forget. */
-static bool may_forget(const struct node *node, bool up)
+static bool knows_fence(struct node *node, size_t key)
 {
 	char name[40];
+	struct word record = record_of(key, name);
 
+	return store_field(node->store, node_now(node) / MS, record, "fence") >=
+	       judge_fence(key);
+}
+
+static bool has_old_record(struct node *node, size_t key)
+{
+	char name[40];
+	struct word record = record_of(key, name);
+	int64_t now = node_now(node) / MS,
+		began = store_field(node->store, now, record, "began");
+
+	return began != 0 && began <= now - 2 * longest_ttl();
+}
+
+/* Whether another server knows all holders that this one knows. */
+static bool is_known_elsewhere(const struct node *node, size_t key)
+{
+	struct word name = {plan.key[key].name, strlen(plan.key[key].name)};
+
+	for (size_t i = 0; i < plan.servers; i++)
+		if (&nodes[i] != node && nodes[i].up &&
+		    store_is_covered(node->store, node_now(node) / MS, name,
+				     nodes[i].store, node_now(&nodes[i]) / MS))
+			return true;
+	return false;
+}
+
+/* Whether it is among what the plan allows (plan.h). up: it is not to be restarted. */
+static bool may_forget(const struct node *node, bool up)
+{
 	if (plan.servers < 3)
 		return false;
-	if (plan.forgetful && !up)
+	if (plan.forgetting == FORGETS_TOLD) {
+		if (up && world_now < lost + (longest_ttl() + 1000) * MS)
+			return false;
+		for (size_t k = 0; k < plan.keys; k++)
+			if (!is_known_elsewhere(node, k))
+				return false;
 		return true;
+	}
 	for (size_t i = 0; i < plan.servers; i++)
 		for (size_t k = 0; k < plan.keys; k++) {
 			struct node *other = &nodes[i];
-			int64_t now = node_now(other) / MS;
-			struct word record = record_of(k, name);
 
 			if (other == node || judge_fence(k) == 0)
 				continue;
-			if (!other->up || store_field(other->store, now, record,
-						      "fence") < judge_fence(k))
+			if (plan.forgetting == FORGETS_CAUGHT_UP &&
+			    (!other->up || !knows_fence(other, k)))
 				return false;
-			if (up &&
-			    (store_field(other->store, now, record, "began") ==
-				     0 ||
-			     store_field(other->store, now, record, "began") >
-				     now - 2 * longest_ttl()))
+			if (up && (!other->up || !has_old_record(other, k)))
 				return false;
 		}
 	return true;
 }
 
+static void evict(struct node *node, size_t key)
+{
+	const struct word words[] = {
+		{"DEL", 3}, {plan.key[key].name, strlen(plan.key[key].name)}};
+	struct buffer answer = {0};
+
+	store_execute(node->store, node_now(node), words, 2, &answer);
+	buffer_release(&answer);
+	if (node->number == 0)
+		network_record = NULL; /* there is no telling Redis of this */
+}
+
 static void forget(struct node *node, const struct fault *fault)
 {
 	bool empties = fault->kind == FAULT_EMPTIED;
+	bool evicts = fault->kind == FAULT_EVICTED;
 
-	if (!node->up || !may_forget(node, empties)) {
+	if (!node->up || !may_forget(node, empties || evicts)) {
 		world_tell(node->name, "may not forget now");
+		return;
+	}
+	if (empties || evicts)
+		lost = world_now;
+	if (evicts) {
+		world_tell(node->name, "loses a key");
+		evict(node, (size_t)fault->detail % plan.keys);
 		return;
 	}
 	if (empties) {
@@ -455,20 +581,25 @@ static void befall_client(const struct fault *fault)
 	}
 }
 
-/* Where servers forget at any time, several do at once, or all. */
+/* Where servers forget at any time, several do at once; sometimes nobody sees the others. */
 static void forget_together(const struct fault *fault)
 {
+	bool alone = plan.forgetting == FORGETS_AT_ANY_TIME &&
+		     fault->detail % 2 == 0;
+
 	for (size_t i = 0; i < plan.servers; i++)
-		if (i == fault->node || (fault->detail >> (8 + i) & 3) != 0)
+		if (i == fault->node || (fault->detail >> (8 + i) & 1) != 0)
 			forget(&nodes[i], fault);
+		else if (alone)
+			cut_node(i, 0, fault->lasts + longest_ttl() * MS);
 }
 
 static void befall_server(struct node *node, const struct fault *fault)
 {
 	int64_t ends = world_now + fault->lasts;
 
-	if (plan.forgetful && fault->kind >= FAULT_RESTART &&
-	    fault->kind <= FAULT_AMNESIA) {
+	if (plan.forgetting != FORGETS_CAUGHT_UP &&
+	    fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA) {
 		forget_together(fault);
 		return;
 	}
@@ -511,8 +642,7 @@ static void befall_network(struct fault *fault)
 			cut(fault->host, i, fault->detail % 3, fault->lasts);
 		break;
 	case FAULT_CUT_NODE:
-		for (size_t i = 0; i < plan.clients; i++)
-			cut(i, fault->node, fault->detail % 3, fault->lasts);
+		cut_node(fault->node, fault->detail % 3, fault->lasts);
 		break;
 	case FAULT_SLOW_LINK:
 		link->distance += fault->detail % SECOND;
@@ -521,6 +651,14 @@ static void befall_network(struct fault *fault)
 	case FAULT_LOSS:
 		link->lost = fault->detail % 500;
 		world_at(world_now + fault->lasts, do_near, fault, 0);
+		break;
+	case FAULT_LATE:
+		late_until[fault->host] = world_now + fault->lasts;
+		for (size_t i = 0; i < plan.servers; i++)
+			links[fault->host][i].late =
+				fault->detail %
+				(plan.client[fault->host].timeout * MS);
+		world_at(late_until[fault->host], do_prompt, fault, 0);
 		break;
 	case FAULT_RESET:
 		network_reset(fault->host, fault->node);
@@ -556,8 +694,16 @@ static void do_befall(void *context, uint64_t value)
 	}
 }
 
+bool plan_is_late(size_t client)
+{
+	return world_now < late_until[client];
+}
+
 void plan_held(size_t client)
 {
+	if (plan_is_late(client))
+		for (size_t i = 0; i < plan.servers; i++)
+			cut(client, i, 0, 2 * plan.client[client].ttl * MS);
 	for (size_t i = 0; i < plan.faults; i++) {
 		struct fault *fault = &plan.fault[i];
 
@@ -619,6 +765,8 @@ void plan_begin(void)
 	for (size_t i = 0; i < plan.servers; i++) {
 		nodes[i].keeps =
 			(enum persistence)chance_between(&chance, 0, 2);
+		if (plan.forgetting == FORGETS_TOLD)
+			nodes[i].keeps = KEEPS_NOTHING;
 		network_boot(&nodes[i], AGE);
 		for (int64_t n = 0; n < 6; n++)
 			world_at(chance_between(&chance, 0, 60 * SECOND),

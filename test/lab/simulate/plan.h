@@ -8,15 +8,13 @@
  * The faults stay within what redlock promises (redlock-protocol(7), Servers that
  * forget):
  *  - A single server keeps its data.
- *  - Of several servers one forgets only while all others know the fences of all keys
- *    and, if it is emptied while it is up, have known them for longer than two ttls. So
- *    no server forgets before the last one that did has caught up. In some runs those
- *    that are restarted forget at any time, so many of them as there are: as the
- *    quarantine is as long as any ttl, exclusion is judged all the same, but fences are
- *    not.
+ *  - Of several servers one forgets when the plan says so (enum forgetting). One that is
+ *    emptied, or loses a key, while it is up does so only while all others have had a
+ *    record of each key for longer than two ttls, but for FORGETS_TOLD.
  *  - Clocks run at rates that differ by less than the drift. The wall clocks of clients
  *    are set at will; those of servers are not, as leases end by them.
- *  - All who use KEY have one ttl. The quarantine is at least the longest ttl.
+ *  - In some runs those who use KEY have ttls of their own. The quarantine is at least
+ *    the longest ttl but for FORGETS_TOLD.
  *  - COMMAND ends when the guard says so: at the end of validity at the latest.
  */
 #ifndef PLAN_H
@@ -35,15 +33,17 @@ struct key_plan {
 	enum kind kind;  /* of those who use it; exclusive: some may share it */
 	int64_t permits; /* 1 to PERMITS_DRAWN */
 	bool mixed;      /* some of its users share it */
-	int64_t ttl;     /* ms; and so below */
-	int64_t timeout; /* of a round */
-	int64_t kill_after;
-	size_t users; /* those who may wait for it */
+	int64_t ttl;     /* ms, and so below; the longest of its users' */
+	size_t users;    /* those who may wait for it */
 };
 
 struct client_plan {
 	size_t key;
 	enum kind kind;
+	int64_t ttl;
+	int64_t timeout; /* of a round */
+	int64_t kill_after;
+	int64_t quarantine;
 	int64_t think, hold; /* ms, at most */
 	int64_t limit;       /* ms; -1: it waits for ever */
 	bool nonblock, poll;
@@ -57,6 +57,7 @@ enum fault_kind {
 	FAULT_CUT_NODE,  /* all links of a server */
 	FAULT_SLOW_LINK, /* far away for a while */
 	FAULT_LOSS,
+	FAULT_LATE, /* a client's answers, and once it holds KEY it is cut off */
 	FAULT_RESET,
 	FAULT_FORGOTTEN, /* half-open connections */
 	FAULT_STOP,      /* a server */
@@ -64,6 +65,7 @@ enum fault_kind {
 	FAULT_POWER,     /* the same, and nobody is told */
 	FAULT_AMNESIA,   /* restarted empty, or as it was a while ago */
 	FAULT_EMPTIED,   /* while it is up */
+	FAULT_EVICTED,   /* it loses a key, but not the record */
 	FAULT_BREAK,     /* a connection, before or after a request */
 	FAULT_SLOW_NODE,
 	FAULT_PAUSE, /* a client, at any moment or between two calls */
@@ -92,11 +94,28 @@ struct stretch {
 
 #define STRETCHES_MOST 4
 
+enum forgetting {
+	/* While all others know the fences of all keys. So no server forgets before the
+	 * last one that did has caught up. */
+	FORGETS_CAUGHT_UP,
+	/* Those that are restarted, at any time, and any number of them. As the
+	 * quarantine is as long as any ttl, exclusion is judged all the same, but fences
+	 * are not. */
+	FORGETS_AT_ANY_TIME,
+	/* Any number, at any time, but for one that knows all holders; while they are up,
+	 * one in the time of the longest ttl. The quarantine of
+	 * each client is its own ttl: what saves it is what that server tells it. So
+	 * nothing keeps an answer back: the servers are near, and no network fails.
+	 * Fences are not judged. */
+	FORGETS_TOLD,
+};
+
 struct plan {
 	uint64_t seed;
 	size_t servers, keys, clients, faults, stretches;
-	int64_t quarantine; /* ms */
-	bool forgetful;     /* servers that are restarted forget at any time */
+	int64_t quarantine; /* ms; the longest of the clients' */
+	enum forgetting forgetting;
+	bool uneven; /* those who use a key have ttls of their own */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
@@ -119,6 +138,9 @@ int64_t plan_bound(size_t key);
 
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);
+
+/* Whether its answers are late now, on purpose. */
+bool plan_is_late(size_t client);
 
 /* Whether a storm goes on. */
 bool plan_storms(void);

@@ -1248,6 +1248,29 @@ int64_t store_field(struct store *store, int64_t now, struct word name,
 	return number;
 }
 
+bool store_is_covered(struct store *store, int64_t now, struct word name,
+		      struct store *other, int64_t others_now)
+{
+	const struct key *key = look(store, now, name);
+	const struct key *copy = look(other, others_now, name);
+	size_t i = 0, k;
+
+	if (key == NULL)
+		return true;
+	if (copy == NULL || copy->type != key->type)
+		return false;
+	if (key->type == TYPE_STRING)
+		return is_same(key->items[0].value, copy->items[0].value);
+	for (; i < key->count; i++) {
+		for (k = 0; k < copy->count; k++)
+			if (is_same(key->items[i].name, copy->items[k].name))
+				break;
+		if (k == copy->count)
+			return false;
+	}
+	return true;
+}
+
 size_t store_size(struct store *store, int64_t now, struct word name)
 {
 	const struct key *key = look(store, now, name);

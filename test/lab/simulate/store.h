@@ -55,6 +55,10 @@ const char *store_type(struct store *store, int64_t now, struct word key);
 int64_t store_field(struct store *store, int64_t now, struct word key,
 		    const char *field);
 
+/* Whether all that the key is here the other store has, too: its value, or its items. */
+bool store_is_covered(struct store *store, int64_t now, struct word key,
+		      struct store *other, int64_t others_now);
+
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
 
