@@ -223,7 +223,9 @@ static void hold(struct client *client, struct lock *lock)
 	/* so that it is the guard that ends it, if no renewal gets through */
 	if (plan_is_late(client->number))
 		lasts = 2 * its->ttl * MS;
-	else if (plan_storms() && chance_is(&client->chance, 200))
+	else if (plan_storms() &&
+		 chance_is(&client->chance,
+			   plan.forgetting == FORGETS_TOLD ? 500 : 200))
 		lasts = chance_between(&client->chance, 0, 2 * its->ttl * MS);
 
 	if (start_command(client, lock, lasts)) {

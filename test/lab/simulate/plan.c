@@ -282,7 +282,7 @@ static void draw_links(struct chance *chance)
 static void draw_quarantine(struct chance *chance)
 {
 	int64_t forgetting = chance_between(chance, 0, 9);
-	bool guessed = chance_is(chance, plan.uneven ? 300 : 50);
+	bool guessed = chance_is(chance, plan.uneven ? 500 : 50);
 
 	plan.forgetting = forgetting < 3 ? FORGETS_AT_ANY_TIME
 			  : forgetting == 3 || (forgetting < 6 && plan.uneven)
@@ -441,6 +441,11 @@ static void do_restart_old(void *context, uint64_t value)
 	old[node->number] = NULL;
 }
 
+static struct word name_of(size_t key)
+{
+	return (struct word){plan.key[key].name, strlen(plan.key[key].name)};
+}
+
 static struct word record_of(size_t key, char name[40])
 {
 	snprintf(name, 40, "{%s}:redlock", plan.key[key].name);
@@ -469,7 +474,7 @@ static bool has_old_record(struct node *node, size_t key)
 /* Whether another server knows all holders that this one knows. */
 static bool is_known_elsewhere(const struct node *node, size_t key)
 {
-	struct word name = {plan.key[key].name, strlen(plan.key[key].name)};
+	struct word name = name_of(key);
 
 	for (size_t i = 0; i < plan.servers; i++)
 		if (&nodes[i] != node && nodes[i].up &&
@@ -509,8 +514,7 @@ static bool may_forget(const struct node *node, bool up)
 
 static void evict(struct node *node, size_t key)
 {
-	const struct word words[] = {
-		{"DEL", 3}, {plan.key[key].name, strlen(plan.key[key].name)}};
+	const struct word words[] = {{"DEL", 3}, name_of(key)};
 	struct buffer answer = {0};
 
 	store_execute(node->store, node_now(node), words, 2, &answer);
@@ -717,13 +721,23 @@ void plan_held(size_t client)
 	}
 }
 
-/* A server that keeps nothing at once has something on its disk from time to time. */
+static bool is_held(const struct node *node)
+{
+	for (size_t k = 0; k < plan.keys; k++)
+		if (store_type(node->store, node_now(node) / MS, name_of(k)) !=
+		    NULL)
+			return true;
+	return false;
+}
+
+/* A server that keeps nothing at once has something on its disk from time to time. To
+ * forget a lease, but not the record, is worst, so FORGETS_TOLD has little else. */
 static void do_save(void *context, uint64_t value)
 {
 	struct node *node = context;
 
 	(void)value;
-	if (node->up) {
+	if (node->up && !(plan.forgetting == FORGETS_TOLD && is_held(node))) {
 		if (old[node->number] != NULL)
 			store_free(old[node->number]);
 		old[node->number] = store_copy(node->store);
@@ -768,8 +782,9 @@ void plan_begin(void)
 		if (plan.forgetting == FORGETS_TOLD)
 			nodes[i].keeps = KEEPS_NOTHING;
 		network_boot(&nodes[i], AGE);
-		for (int64_t n = 0; n < 6; n++)
-			world_at(chance_between(&chance, 0, 60 * SECOND),
+		for (int64_t n = plan.forgetting == FORGETS_TOLD ? -60 : 0;
+		     n < 6; n++)
+			world_at(chance_between(&chance, 0, 20 * SECOND),
 				 do_save, &nodes[i], 0);
 	}
 	for (size_t i = 0; i < plan.clients; i++)
