@@ -257,6 +257,18 @@ extended_by_less() {
 	needed extend-shortens extended_by_less
 }
 
+succeeded() {
+	servers_start 1
+	redlock run --once-in 1h "$KEY" true
+	[[ $status == 0 ]] || return
+	redlock run --once-in 1h "$KEY" touch "$TMP/again"
+	verdict test ! -e "$TMP/again"
+}
+
+@test "a run that has succeeded keeps the next from running" {
+	needed once-anyway succeeded
+}
+
 # ---------------------------------------------------------------- quorums
 
 # The first has the votes of 0 and 1 with fences of their own when its lock is broken; the next has 1

@@ -7,6 +7,7 @@
 #include "base/lease.h"
 #include "judge.h"
 #include "lock/record.h"
+#include "once.h"
 #include "run/watchdog.h"
 #include "stands.h"
 #include "wait/waiter.h"
@@ -16,6 +17,7 @@
 /* COMMAND and its guard: other processes than redlock, which nobody stops. */
 struct command {
 	bool runs, begun; /* begun: the guard has, and takes nothing back */
+	bool stopped;     /* by its guard */
 	unsigned life;    /* of the process that has started it */
 	struct stand_guard guard;
 };
@@ -25,6 +27,7 @@ struct client {
 	const struct client_plan *plan;
 	struct process process;
 	struct chance chance;
+	struct chance exits; /* how COMMAND ends, with --once-in */
 	struct command command;
 	struct fiber *supervisor; /* waits for COMMAND */
 	bool ends;
@@ -72,8 +75,10 @@ static void do_die(void *context, uint64_t life)
 {
 	struct client *client = context;
 
-	if (client->command.life == life)
-		end_command(client, "COMMAND ends, as its guard wants");
+	if (client->command.life != life || !client->command.runs)
+		return;
+	client->command.stopped = true;
+	end_command(client, "COMMAND ends, as its guard wants");
 }
 
 /* The guard begins: COMMAND ends some time until validity does, by its host's clock. */
@@ -137,6 +142,7 @@ static bool start_command(struct client *client, const struct lock *lock,
 		    lock->wish.kind == KIND_REENTRANT
 			    ? (int64_t)client->number % 2 + 1
 			    : lock->grant.slot);
+	once_begin(client->number, client->plan->key, lock->grant.token);
 	plan_held(client->number);
 	world_at(world_now + lasts, do_exit, client, life);
 	watch_command(client);
@@ -144,6 +150,21 @@ static bool start_command(struct client *client, const struct lock *lock,
 }
 
 /* --- redlock --------------------------------------------------------------- */
+
+/* As take.c does. */
+static void describe(struct lock *lock, const struct client *client)
+{
+	const struct key_plan *key = &plan.key[client->plan->key];
+	int64_t remember = key->remember;
+
+	if (remember < 0 && key->once_in > lock->wish.afterlife)
+		remember = key->once_in;
+	record_describe(&lock->wish.description, (pid_t)client->process.life,
+			"COMMAND", client->plan->ttl, true, BREAK_STOPS);
+	if (client->plan->kind != KIND_NONE)
+		lock->wish.once_in = key->once_in;
+	lock_describe_history(lock, remember);
+}
 
 static void open_lock(struct client *client, struct quorum *quorum,
 		      struct lock *lock)
@@ -165,8 +186,7 @@ static void open_lock(struct client *client, struct quorum *quorum,
 		lock->wish.owner = owners[client->number % 2];
 	lock->wish.validity_needed =
 		lease_room(its->ttl, its->kill_after, its->timeout);
-	record_describe(&lock->wish.description, (pid_t)client->process.life,
-			"COMMAND", its->ttl, true, BREAK_STOPS);
+	describe(lock, client);
 }
 
 static enum lock_result take(struct client *client, struct lock *lock)
@@ -184,10 +204,14 @@ static enum lock_result take(struct client *client, struct lock *lock)
 
 	if (patience.wait && !patience.poll)
 		judge_wait(client->number);
+	once_take(client->number);
 	waiter_init(&waiter, &patience);
 	result = waiter_acquire(&waiter, lock, &busy, &error);
 	judge_served(client->number);
-	if (result == LOCK_ERROR)
+	if (result == LOCK_BUSY && busy.has_run) {
+		tell(client, "need not run");
+		once_refused(client->number, client->plan->key);
+	} else if (result == LOCK_ERROR)
 		tell(client, error.text);
 	else if (result != LOCK_OK)
 		tell(client, "gives up");
@@ -211,11 +235,43 @@ static void supervise(struct client *client, struct watchdog *watchdog)
 	client->supervisor = NULL;
 }
 
+/* How COMMAND has ended, for the history, as run.c says it. */
+static const char *end_of(struct client *client, bool lost)
+{
+	if (lost)
+		return "lost";
+	if (client->command.stopped)
+		return "signal 15";
+	if (plan.key[client->plan->key].once_in > 0 &&
+	    chance_is(&client->exits, 300))
+		return "exit 1";
+	return "exit 0";
+}
+
+static void give_back(struct client *client, struct lock *lock, const char *how,
+		      int64_t left)
+{
+	size_t key = client->plan->key;
+	bool succeeded = strcmp(how, "exit 0") == 0;
+	struct error error;
+
+	lock_note_end(lock, 0, how);
+	if (succeeded)
+		once_succeeded(client->number, key);
+	lock_release(lock, left > 0 ? left : 0,
+		     deadline_in(client->plan->timeout), &error);
+	if (succeeded)
+		once_released(client->number, key, &lock->ballot);
+	tell(client, "has given KEY back");
+}
+
 static void hold(struct client *client, struct lock *lock)
 {
 	const struct client_plan *its = client->plan;
+	const char *how = "not started";
 	struct watchdog watchdog;
 	struct error error;
+	bool lost;
 	int64_t began = clock_ms(), left = 0,
 		lasts = chance_between(&client->chance, 0,
 				       client->plan->hold * MS);
@@ -233,13 +289,12 @@ static void hold(struct client *client, struct lock *lock)
 			      its->kill_after);
 		supervise(client, &watchdog);
 		watchdog_stop(&watchdog);
-		if (!watchdog_lost(&watchdog, &error))
+		lost = watchdog_lost(&watchdog, &error);
+		if (!lost)
 			left = its->min_hold - (clock_ms() - began);
+		how = end_of(client, lost);
 	}
-	lock_note_end(lock, 0, "exit 0");
-	lock_release(lock, left > 0 ? left : 0, deadline_in(its->timeout),
-		     &error);
-	tell(client, "has given KEY back");
+	give_back(client, lock, how, left);
 }
 
 static void do_live(void *context, uint64_t value);
@@ -326,6 +381,7 @@ void clients_begin(void)
 		client->number = i;
 		client->plan = &plan.client[i];
 		client->chance = chance_of(plan.seed, 3000 + i);
+		client->exits = chance_of(plan.seed, 5000 + i);
 		client->process.number = client->process.host = i;
 		client->process.chance = chance_of(plan.seed, 4000 + i);
 		client->process.died = die;

@@ -26,7 +26,8 @@ void judge_leftovers(bool all);
 
 struct figures {
 	uint64_t grants, commands, calm_grants, calm_commands;
-	int64_t longest; /* us that anybody has waited while it was calm */
+	uint64_t refused; /* --once-in */
+	int64_t longest;  /* us that anybody has waited while it was calm */
 };
 
 extern struct figures figures;

@@ -64,8 +64,9 @@ static void record(const struct node *node, enum entry_kind kind,
 	fwrite(data, 1, size, network_record);
 }
 
-void network_note_loss(const struct node *node, bool data)
+void network_note_loss(struct node *node, bool data)
 {
+	node->losses += data;
 	record(node, data ? ENTRY_EMPTY : ENTRY_SCRIPTS, 0, "", 0);
 }
 

@@ -29,7 +29,8 @@ struct node {
 	enum persistence keeps;
 	struct store *store;
 	bool up, stopped, powered;
-	unsigned life; /* how often it was started */
+	unsigned life;   /* how often it was started */
+	unsigned losses; /* how often it has forgotten something */
 	char run_id[41];
 	struct clock wall;
 	int64_t started;  /* us, by its wall clock */
@@ -71,7 +72,7 @@ int64_t node_now(const struct node *node); /* us since 1970 */
 /* Where to write what happens at server 0 (record.h), or NULL; and what does to its
  * data from elsewhere. */
 extern FILE *network_record;
-void network_note_loss(const struct node *node, bool data);
+void network_note_loss(struct node *node, bool data);
 
 /* --- for processes ---------------------------------------------------------- */
 

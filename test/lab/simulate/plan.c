@@ -134,6 +134,24 @@ static void draw_clients(struct chance *chance)
 		draw_client(chance, i);
 }
 
+/* Those of --once-in: what is drawn here changes nothing else. */
+static void draw_once(uint64_t seed)
+{
+	static const int64_t times[] = {500, 2000, 5000, 10000, 20000};
+	struct chance chance = chance_of(seed, 3);
+
+	for (size_t i = 0; i < plan.keys; i++) {
+		struct key_plan *key = &plan.key[i];
+
+		key->remember = -1;
+		if (key->kind == KIND_REENTRANT || !chance_is(&chance, 200))
+			continue;
+		key->once_in = pick(&chance, times, 5);
+		if (chance_is(&chance, 300))
+			key->remember = key->once_in;
+	}
+}
+
 static int64_t longest_ttl(void)
 {
 	int64_t longest = 0;
@@ -314,6 +332,7 @@ void plan_draw(uint64_t seed, size_t servers)
 		plan.servers = servers;
 	plan.uneven = chance_is(&chance, 300);
 	draw_clients(&chance);
+	draw_once(seed);
 	if (plan.servers >= 3)
 		draw_quarantine(&chance);
 	draw_links(&chance);
@@ -349,8 +368,11 @@ void plan_print(void)
 	printf("seed %llu: %zu servers%s\n", (unsigned long long)plan.seed,
 	       plan.servers, forgettings[plan.forgetting]);
 	for (size_t i = 0; i < plan.keys; i++)
-		printf("%s: permits %lld\n", plan.key[i].name,
-		       (long long)plan.key[i].permits);
+		printf("%s: permits %lld, --once-in %lld ms, --remember %lld "
+		       "ms\n",
+		       plan.key[i].name, (long long)plan.key[i].permits,
+		       (long long)plan.key[i].once_in,
+		       (long long)plan.key[i].remember);
 	for (size_t i = 0; i < plan.clients; i++)
 		if (!plan.client[i].dropped)
 			print_client(i, &plan.client[i]);
@@ -436,6 +458,7 @@ static void do_restart_old(void *context, uint64_t value)
 	if (node->up)
 		return;
 	node_restart(node, old[node->number]);
+	node->losses++;
 	if (node->number == 0)
 		network_record = NULL; /* there is no telling Redis of this */
 	old[node->number] = NULL;

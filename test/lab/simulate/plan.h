@@ -34,7 +34,9 @@ struct key_plan {
 	int64_t permits; /* 1 to PERMITS_DRAWN */
 	bool mixed;      /* some of its users share it */
 	int64_t ttl;     /* ms, and so below; the longest of its users' */
-	size_t users;    /* those who may wait for it */
+	int64_t once_in; /* 0: a run is needed, whatever has been */
+	int64_t remember; /* -1: as ever */
+	size_t users;     /* those who may wait for it */
 };
 
 struct client_plan {

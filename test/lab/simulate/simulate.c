@@ -17,9 +17,9 @@
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that shows it:
  *
- *	release-anybody 1, get-then-del 1, extend-shortens 10, extend-anybody 11,
- *	slots-together 18, late-reply 25, no-drift 42, silent-unreleased 78,
- *	stale-message 78, no-quarantine 292
+ *	release-anybody 1, get-then-del 1, once-anyway 2, extend-shortens 10,
+ *	extend-anybody 11, slots-together 18, late-reply 25, no-drift 42,
+ *	silent-unreleased 78, stale-message 78, no-quarantine 292
  *
  * What it has not shown in a few hundred seeds: no-hearing, no-learning, no-record,
  * no-until, young-is-old and short-quarantine, as no server forgets here that would make
@@ -33,7 +33,7 @@
  * The modules, from below: world.h (time, chance, processes), store.h (what a Redis server
  * remembers), network.h (servers and connections), stands.h (what stands in for the
  * system under redlock), client.h (those who want a key), judge.h (what is promised),
- * plan.h (what a seed stands for).
+ * once.h (the same of --once-in), plan.h (what a seed stands for).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -258,6 +258,7 @@ static void add(struct total *total, uint64_t seed,
 	total->lasted += result->lasted;
 	total->figures.grants += figures_of->grants;
 	total->figures.commands += figures_of->commands;
+	total->figures.refused += figures_of->refused;
 	total->figures.calm_grants += figures_of->calm_grants;
 	total->figures.calm_commands += figures_of->calm_commands;
 	if (figures_of->longest > total->figures.longest)
@@ -284,6 +285,8 @@ static void print_total(const struct total *total, double seconds)
 	       seconds, total->hash);
 	for (size_t i = 0; i < FAULT_KINDS; i++)
 		printf("  %-40s %zu\n", fault_names[i], total->faults[i]);
+	printf("  %-40s %" PRIu64 "\n", "COMMAND has succeeded lately",
+	       total->figures.refused);
 	if (total->figures.calm_grants > 0)
 		printf("while it is calm: %.1f commands for a hand-over, the "
 		       "longest wait %.1f s\n",

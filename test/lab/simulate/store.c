@@ -1271,6 +1271,31 @@ bool store_is_covered(struct store *store, int64_t now, struct word name,
 	return true;
 }
 
+struct word store_value(struct store *store, int64_t now, struct word name,
+			const char *field)
+{
+	const struct key *key = look(store, now, name);
+	struct word word = {field, strlen(field)};
+
+	if (key == NULL || key->type != TYPE_HASH || !has_item(key, word))
+		return (struct word){NULL, 0};
+	return key->items[find_item(key, word)].value;
+}
+
+struct word store_element(struct store *store, int64_t now, struct word name,
+			  const char *beginning)
+{
+	const struct key *key = look(store, now, name);
+	size_t length = strlen(beginning);
+
+	for (size_t i = key != NULL && key->type == TYPE_LIST ? key->count : 0;
+	     i-- > 0;)
+		if (key->items[i].value.length >= length &&
+		    memcmp(key->items[i].value.data, beginning, length) == 0)
+			return key->items[i].value;
+	return (struct word){NULL, 0};
+}
+
 size_t store_size(struct store *store, int64_t now, struct word name)
 {
 	const struct key *key = look(store, now, name);

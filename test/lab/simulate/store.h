@@ -58,6 +58,12 @@ int64_t store_field(struct store *store, int64_t now, struct word key,
 /* Whether all that the key is here the other store has, too: its value, or its items. */
 bool store_is_covered(struct store *store, int64_t now, struct word key,
 		      struct store *other, int64_t others_now);
+/* A field of a hash, and the last element of a list that begins so; data is NULL if there
+ * is none. */
+struct word store_value(struct store *store, int64_t now, struct word key,
+			const char *field);
+struct word store_element(struct store *store, int64_t now, struct word key,
+			  const char *beginning);
 
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
