@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/lease.h"
+#include "base/threads.h"
+#include "cmd/several.h"
 #include "judge.h"
 #include "lock/record.h"
 #include "once.h"
-#include "run/watchdog.h"
+#include "run/watchdogs.h"
 #include "stands.h"
 #include "wait/waiter.h"
-
-#define DRAIN_TIME 100 /* ms (drain.c) */
 
 /* COMMAND and its guard: other processes than redlock, which nobody stops. */
 struct command {
@@ -120,8 +120,18 @@ static void watch_command(void *context)
 	do_watch(client, client->command.life);
 }
 
+static void tell_judges(const struct client *client, const struct lock *lock,
+			size_t key)
+{
+	judge_begin(client->number, key, lock->grant.fence,
+		    lock->wish.kind == KIND_REENTRANT
+			    ? (int64_t)client->number % 2 + 1
+			    : lock->grant.slot);
+	once_begin(client->number, key, lock->grant.token);
+}
+
 /* False if it is too late: then the guard has ended it before it began. */
-static bool start_command(struct client *client, const struct lock *lock,
+static bool start_command(struct client *client, const struct session *session,
 			  int64_t lasts)
 {
 	struct command *command = &client->command;
@@ -130,19 +140,18 @@ static bool start_command(struct client *client, const struct lock *lock,
 
 	*command = (struct command){
 		.life = life,
-		.guard.times = watchdog_plan(lock, client->plan->kill_after),
 		.guard.told = watch_command,
 		.guard.context = client,
 	};
+	stand_entrust(&command->guard, session->locks, session->count,
+		      client->plan->kill_after);
 	if (clock_read(clock) >= command->guard.times.term.at * MS)
 		return false;
 	command->runs = true;
 	tell(client, "COMMAND begins");
-	judge_begin(client->number, lock->grant.fence,
-		    lock->wish.kind == KIND_REENTRANT
-			    ? (int64_t)client->number % 2 + 1
-			    : lock->grant.slot);
-	once_begin(client->number, client->plan->key, lock->grant.token);
+	for (size_t i = 0; i < session->count; i++)
+		tell_judges(client, session->locks[i],
+			    plan_wanted(client->number, i));
 	plan_held(client->number);
 	world_at(world_now + lasts, do_exit, client, life);
 	watch_command(client);
@@ -151,45 +160,76 @@ static bool start_command(struct client *client, const struct lock *lock,
 
 /* --- redlock --------------------------------------------------------------- */
 
-/* As take.c does. */
-static void describe(struct lock *lock, const struct client *client)
-{
-	const struct key_plan *key = &plan.key[client->plan->key];
-	int64_t remember = key->remember;
-
-	if (remember < 0 && key->once_in > lock->wish.afterlife)
-		remember = key->once_in;
-	record_describe(&lock->wish.description, (pid_t)client->process.life,
-			"COMMAND", client->plan->ttl, true, BREAK_STOPS);
-	if (client->plan->kind != KIND_NONE)
-		lock->wish.once_in = key->once_in;
-	lock_describe_history(lock, remember);
-}
-
-static void open_lock(struct client *client, struct quorum *quorum,
-		      struct lock *lock)
+static void fill_settings(struct settings *settings,
+			  const struct client *client)
 {
 	static const char *const owners[] = {"owner-a", "owner-b"};
 	const struct client_plan *its = client->plan;
 	const struct key_plan *key = &plan.key[its->key];
-	struct url copies[NODES_MOST];
 
+	settings_init(settings);
 	for (size_t i = 0; i < plan.servers; i++)
-		copies[i] = url_copy(&urls[i]);
-	quorum_init(quorum, copies, plan.servers, its->timeout,
-		    its->quarantine > 0);
-	lock_init(lock, quorum, key->name, its->ttl, its->quarantine);
-	lock->wish.kind = its->kind;
+		settings->servers[i] = url_copy(&urls[i]);
+	settings->server_count = plan.servers;
+	settings->server_timeout = its->timeout;
+	settings->ttl = its->ttl;
+	settings->quarantine = its->quarantine;
+	settings->kill_after = its->kill_after;
+	settings->once_in = key->once_in;
+	settings->remember = key->remember;
+	settings->shared = its->kind == KIND_SHARED;
+	settings->reentrant = its->kind == KIND_REENTRANT;
+	if (settings->reentrant)
+		settings->owner = owners[client->number % 2];
 	if (its->kind == KIND_PERMITS)
-		lock->wish.permits = key->permits;
-	if (its->kind == KIND_REENTRANT)
-		lock->wish.owner = owners[client->number % 2];
-	lock->wish.validity_needed =
-		lease_room(its->ttl, its->kill_after, its->timeout);
-	describe(lock, client);
+		settings->permits = key->permits;
+	settings->key = key->name;
+	for (; settings->also_count < its->also_count; settings->also_count++)
+		settings->also[settings->also_count] =
+			plan.key[its->also[settings->also_count]].name;
 }
 
-static enum lock_result take(struct client *client, struct lock *lock)
+/* As take.c does. */
+static void describe(struct lock *lock, const struct client *client,
+		     const struct settings *settings)
+{
+	int64_t remember = settings->remember;
+
+	lock->wish.validity_needed = lease_room(
+		settings->ttl, settings->kill_after, settings->server_timeout);
+	if (remember == UNSET && settings->once_in > lock->wish.afterlife)
+		remember = settings->once_in;
+	record_describe(&lock->wish.description, (pid_t)client->process.life,
+			"COMMAND", settings->ttl, true, BREAK_STOPS);
+	if (lock->wish.kind != KIND_NONE)
+		lock->wish.once_in = settings->once_in;
+	lock_describe_history(lock, remember);
+}
+
+static void open_session(struct client *client, struct session *session,
+			 struct settings *settings)
+{
+	fill_settings(settings, client);
+	if (cmd_open(session, settings) != 0)
+		abort();
+	if (client->plan->kind == KIND_NONE)
+		session->lock.wish.kind = KIND_NONE;
+	for (size_t i = 0; i < session->count; i++)
+		describe(session->locks[i], client, settings);
+}
+
+/* Of several keys the one that a lock is of. */
+static size_t key_of(const struct client *client, const struct session *session,
+		     const struct lock *lock)
+{
+	size_t i = 0;
+
+	while (session->locks[i] != lock)
+		i++;
+	return plan_wanted(client->number, i);
+}
+
+static enum lock_result take(struct client *client, struct session *session)
 {
 	const struct patience patience = {
 		.wait = !client->plan->nonblock,
@@ -198,6 +238,7 @@ static enum lock_result take(struct client *client, struct lock *lock)
 		.interrupt = -1,
 	};
 	struct waiter waiter;
+	struct lock *about = &session->lock;
 	struct busy busy;
 	struct error error = {0};
 	enum lock_result result;
@@ -206,11 +247,14 @@ static enum lock_result take(struct client *client, struct lock *lock)
 		judge_wait(client->number);
 	once_take(client->number);
 	waiter_init(&waiter, &patience);
-	result = waiter_acquire(&waiter, lock, &busy, &error);
+	result =
+		session->count == 1
+			? waiter_acquire(&waiter, about, &busy, &error)
+			: several_take(session, &waiter, &about, &busy, &error);
 	judge_served(client->number);
 	if (result == LOCK_BUSY && busy.has_run) {
 		tell(client, "need not run");
-		once_refused(client->number, client->plan->key);
+		once_refused(client->number, key_of(client, session, about));
 	} else if (result == LOCK_ERROR)
 		tell(client, error.text);
 	else if (result != LOCK_OK)
@@ -218,15 +262,15 @@ static enum lock_result take(struct client *client, struct lock *lock)
 	return result;
 }
 
-static void supervise(struct client *client, struct watchdog *watchdog)
+static void supervise(struct client *client, struct watchdogs *watchdogs)
 {
 	const struct clock *clock = &client->process.boot;
 	struct deadline due;
 
 	client->supervisor = world_fiber();
 	while (client->command.runs) {
-		watchdog_act(watchdog);
-		due = watchdog_due(watchdog);
+		watchdogs_act(watchdogs);
+		due = watchdogs_due(watchdogs);
 		if (client->command.runs)
 			world_wait(due.at == INT64_MAX
 					   ? INT64_MAX
@@ -235,11 +279,9 @@ static void supervise(struct client *client, struct watchdog *watchdog)
 	client->supervisor = NULL;
 }
 
-/* How COMMAND has ended, for the history, as run.c says it. */
-static const char *end_of(struct client *client, bool lost)
+/* How COMMAND has ended, for the history of a key, as run.c says it. */
+static const char *end_of(struct client *client)
 {
-	if (lost)
-		return "lost";
 	if (client->command.stopped)
 		return "signal 15";
 	if (plan.key[client->plan->key].once_in > 0 &&
@@ -248,31 +290,54 @@ static const char *end_of(struct client *client, bool lost)
 	return "exit 0";
 }
 
-static void give_back(struct client *client, struct lock *lock, const char *how,
-		      int64_t left)
+/* What giving back needs to know. */
+struct giving {
+	struct client *client;
+	struct session *session;
+	int64_t left; /* ms, of --min-hold */
+};
+
+static void release_one(void *context, size_t i)
 {
-	size_t key = client->plan->key;
-	bool succeeded = strcmp(how, "exit 0") == 0;
+	struct giving *giving = context;
+	struct session *each = session_at(giving->session, i);
 	struct error error;
 
-	lock_note_end(lock, 0, how);
-	if (succeeded)
-		once_succeeded(client->number, key);
-	lock_release(lock, left > 0 ? left : 0,
-		     deadline_in(client->plan->timeout), &error);
-	if (succeeded)
-		once_released(client->number, key, &lock->ballot);
+	lock_release(&each->lock, giving->left > 0 ? giving->left : 0,
+		     deadline_in(each->quorum.timeout), &error);
+}
+
+static void give_back(struct giving *giving, const char *how,
+		      const struct lock *lost)
+{
+	struct session *session = giving->session;
+	struct client *client = giving->client;
+	bool succeeded = strcmp(how, "exit 0") == 0;
+
+	for (size_t i = 0; i < session->count; i++) {
+		bool is_lost = session->locks[i] == lost;
+
+		lock_note_end(session->locks[i], 0, is_lost ? "lost" : how);
+		if (succeeded && !is_lost)
+			once_succeeded(client->number,
+				       plan_wanted(client->number, i));
+	}
+	threads_each(session->count, release_one, giving);
+	for (size_t i = 0; succeeded && i < session->count; i++)
+		once_released(client->number, plan_wanted(client->number, i),
+			      &session->locks[i]->ballot);
 	tell(client, "has given KEY back");
 }
 
-static void hold(struct client *client, struct lock *lock)
+static void hold(struct client *client, struct session *session)
 {
 	const struct client_plan *its = client->plan;
+	struct giving giving = {client, session, 0};
 	const char *how = "not started";
-	struct watchdog watchdog;
+	const struct lock *lost = NULL;
+	struct watchdogs watchdogs;
 	struct error error;
-	bool lost;
-	int64_t began = clock_ms(), left = 0,
+	int64_t began = clock_ms(),
 		lasts = chance_between(&client->chance, 0,
 				       client->plan->hold * MS);
 
@@ -284,17 +349,18 @@ static void hold(struct client *client, struct lock *lock)
 			   plan.forgetting == FORGETS_TOLD ? 500 : 200))
 		lasts = chance_between(&client->chance, 0, 2 * its->ttl * MS);
 
-	if (start_command(client, lock, lasts)) {
-		watchdog_init(&watchdog, lock, &client->command.guard.guard, 0,
-			      its->kill_after);
-		supervise(client, &watchdog);
-		watchdog_stop(&watchdog);
-		lost = watchdog_lost(&watchdog, &error);
-		if (!lost)
-			left = its->min_hold - (clock_ms() - began);
-		how = end_of(client, lost);
+	if (start_command(client, session, lasts)) {
+		watchdogs_init(&watchdogs, session->locks, session->count,
+			       &client->command.guard.guard, its->kill_after);
+		supervise(client, &watchdogs);
+		watchdogs_stop(&watchdogs);
+		lost = watchdogs_lost(&watchdogs, &error);
+		if (lost == NULL)
+			giving.left = its->min_hold - (clock_ms() - began);
+		how = end_of(client);
+		watchdogs_release(&watchdogs);
 	}
-	give_back(client, lock, how, left);
+	give_back(&giving, how, lost);
 }
 
 static void do_live(void *context, uint64_t value);
@@ -302,18 +368,19 @@ static void do_live(void *context, uint64_t value);
 static void *live(void *argument)
 {
 	struct client *client = argument;
-	struct quorum quorum;
-	struct lock lock;
+	struct settings settings;
+	struct session session;
 
-	open_lock(client, &quorum, &lock);
-	if (take(client, &lock) == LOCK_OK && client->plan->kind != KIND_NONE)
-		hold(client, &lock);
-	/* as drain.c does, which forks for it */
-	quorum_drain(&quorum, 0);
-	if (quorum_may_lose(&quorum))
-		quorum_drain(&quorum, DRAIN_TIME);
-	lock_release_memory(&lock);
-	quorum_release(&quorum);
+	open_session(client, &session, &settings);
+	if (take(client, &session) == LOCK_OK &&
+	    client->plan->kind != KIND_NONE)
+		hold(client, &session);
+	for (size_t i = 0; i < session.count; i++)
+		judge_left(plan_wanted(client->number, i),
+			   session.locks[i]->grant.token,
+			   client->plan->min_hold);
+	cmd_close(&session);
+	settings_release(&settings);
 	client->process.alive = false;
 	if (network_open(&client->process) > 0)
 		world_violation("client %zu leaves descriptors open",

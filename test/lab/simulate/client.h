@@ -1,6 +1,6 @@
 /*
- * The clients: each starts one redlock after the other, which takes its key, has COMMAND
- * run for a while, and gives the key back, as cmd/run.c does.
+ * The clients: each starts one redlock after the other, which takes its keys, has COMMAND
+ * run for a while, and gives the keys back, as cmd/run.c does.
  */
 #ifndef CLIENT_H
 #define CLIENT_H

@@ -1,7 +1,10 @@
 #include "judge.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 struct hold {
 	bool runs;
@@ -21,8 +24,9 @@ struct waiting {
 
 struct figures figures;
 
-static struct hold holds[CLIENTS_MOST];
+static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
+static int64_t ran; /* us: when somebody did last */
 
 /* The largest fences so far: of all, and of those by kind, owner and slot. */
 static struct {
@@ -47,30 +51,32 @@ static bool excludes(const struct hold *a, const struct hold *b)
 	}
 }
 
-static void check_others(size_t client, const struct key_plan *key)
+static void check_others(size_t client, size_t key)
 {
-	int64_t count = 1;
+	const struct hold *hold = &holds[client][key];
+	const char *name = plan.key[key].name;
+	int64_t count = 1, permits = plan.key[key].permits;
 
 	for (size_t i = 0; i < plan.clients; i++) {
-		if (i == client || !holds[i].runs ||
-		    plan.client[i].key != plan.client[client].key)
+		const struct hold *other = &holds[i][key];
+
+		if (i == client || !other->runs)
 			continue;
 		count++;
-		if (excludes(&holds[client], &holds[i]))
+		if (excludes(hold, other))
 			world_violation("two hold %s: client %zu since "
 					"%.6f, and client %zu now",
-					key->name, i,
-					(double)holds[i].since / 1e6, client);
+					name, i, (double)other->since / 1e6,
+					client);
 	}
-	if (holds[client].kind != KIND_PERMITS)
+	if (hold->kind != KIND_PERMITS)
 		return;
-	if (count > key->permits)
+	if (count > permits)
 		world_violation("%lld hold %s, which has %lld permits",
-				(long long)count, key->name,
-				(long long)key->permits);
-	if (holds[client].part < 1 || holds[client].part > key->permits)
+				(long long)count, name, (long long)permits);
+	if (hold->part < 1 || hold->part > permits)
 		world_violation("client %zu holds slot %lld of %s", client,
-				(long long)holds[client].part, key->name);
+				(long long)hold->part, name);
 }
 
 /* The largest fence of an earlier holder that excludes this one. */
@@ -96,7 +102,7 @@ static void raise(int64_t *fence, int64_t to)
 
 static void check_fence(size_t client, size_t key)
 {
-	const struct hold *hold = &holds[client];
+	const struct hold *hold = &holds[client][key];
 	int64_t earlier = earlier_fence(key, hold);
 
 	if (hold->fence <= earlier && plan.forgetting == FORGETS_CAUGHT_UP &&
@@ -125,7 +131,9 @@ static bool is_settled(void)
 
 void judge_end(size_t client)
 {
-	holds[client].runs = false;
+	ran = world_now;
+	for (size_t key = 0; key < plan.keys; key++)
+		holds[client][key].runs = false;
 }
 
 int64_t judge_fence(size_t key)
@@ -158,6 +166,30 @@ static bool may_wait_on(size_t client)
 		plan.key[its->key].kind != KIND_EXCLUSIVE);
 }
 
+static bool runs(size_t client)
+{
+	for (size_t key = 0; key < plan.keys; key++)
+		if (holds[client][key].runs)
+			return true;
+	return false;
+}
+
+static void check_idle(int64_t since)
+{
+	int64_t idle;
+
+	for (size_t i = 0; i < plan.clients; i++)
+		if (runs(i))
+			ran = world_now;
+	if (since < ran)
+		since = ran;
+	idle = world_now - since;
+	if (idle > plan_idle())
+		world_violation("all wait, and nobody has run for %.3f s, "
+				"while it was calm",
+				(double)idle / 1e6);
+}
+
 static void check_wait(size_t client)
 {
 	size_t key = plan.client[client].key;
@@ -165,6 +197,8 @@ static void check_wait(size_t client)
 
 	if (since == INT64_MAX || may_wait_on(client))
 		return;
+	if (plan.several)
+		check_idle(since);
 	waited = world_now - since;
 	if (waited > figures.longest)
 		figures.longest = waited;
@@ -196,26 +230,24 @@ void judge_waiters(void)
 
 /* Whether both came when it was calm and stood in line, the one who waits long before the
  * other, who has KEY now. (After a split vote a waiter is not in line for a moment, and who
- * looks then may have it.) */
-static bool is_passed(size_t waiter, size_t holder)
+ * looks then may have it. Who wants several keys stands in one line after the other.) */
+static bool is_passed(size_t waiter, size_t holder, size_t key)
 {
-	const struct client_plan *its = &plan.client[holder];
+	const struct client_plan *its = &plan.client[waiter];
 
-	return waits[waiter].waits && plan.client[waiter].key == its->key &&
-	       plan.client[waiter].kind == KIND_EXCLUSIVE && !its->nonblock &&
-	       !its->poll &&
+	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
+	       its->kind == KIND_EXCLUSIVE && !plan.client[holder].nonblock &&
+	       !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&
 	       waits[waiter].since + LONG_BEFORE < waits[holder].since;
 }
 
-static void check_order(size_t client)
+static void check_order(size_t client, size_t key)
 {
-	size_t key = plan.client[client].key;
-
 	if (plan.key[key].kind != KIND_EXCLUSIVE || plan.key[key].mixed)
 		return;
 	for (size_t i = 0; i < plan.clients; i++)
-		if (is_passed(i, client))
+		if (is_passed(i, client, key))
 			world_violation(
 				"client %zu has waited for %s for %.3f s, "
 				"but client %zu has it, who came later",
@@ -224,17 +256,15 @@ static void check_order(size_t client)
 				client);
 }
 
-void judge_begin(size_t client, int64_t fence, int64_t part)
+void judge_begin(size_t client, size_t key, int64_t fence, int64_t part)
 {
-	size_t key = plan.client[client].key;
-
-	holds[client] = (struct hold){true, plan.client[client].kind, fence,
-				      part, world_now};
+	holds[client][key] = (struct hold){true, plan.client[client].kind,
+					   fence, part, world_now};
 	figures.grants++;
 	figures.calm_grants += is_settled();
-	check_others(client, &plan.key[key]);
+	check_others(client, key);
 	check_fence(client, key);
-	check_order(client);
+	check_order(client, key);
 }
 
 /* --- what is left ---------------------------------------------------------- */
@@ -250,12 +280,46 @@ static const char *type_of(const struct node *node, const char *key,
 			  (struct word){name, strlen(name)});
 }
 
+struct left {
+	size_t key;
+	char token[TOKEN_LONGEST + 1];
+};
+
+static void do_look(void *context, uint64_t value)
+{
+	struct left *left = context;
+	const char *key = plan.key[left->key].name, *token = left->token;
+	const struct word name = {key, strlen(key)};
+
+	(void)value;
+	for (size_t i = 0; !plan_storms() && i < plan.servers; i++)
+		if (nodes[i].up &&
+		    store_holds(nodes[i].store, node_now(&nodes[i]) / MS, name,
+				token))
+			world_violation("%s still has %s for a client that has "
+					"ended",
+					nodes[i].name, key);
+	free(left);
+}
+
+void judge_left(size_t key, const char *token, int64_t kept)
+{
+	struct left *left;
+
+	if (plan_storms() || plan.key[key].kind != KIND_EXCLUSIVE)
+		return;
+	left = xcalloc(1, sizeof(*left));
+	left->key = key;
+	snprintf(left->token, sizeof(left->token), "%s", token);
+	world_at(world_now + SECOND + kept * MS, do_look, left, 0);
+}
+
 /* Whether it goes at once: holders of a sorted set that --min-hold keeps stay there
  * until somebody looks; and an owner whose redlock was killed holds it once more. */
 static bool goes_at_once(size_t key)
 {
 	for (size_t i = 0; i < plan.clients; i++)
-		if (plan.client[i].key == key && plan.client[i].min_hold > 0)
+		if (plan_wants(i, key) && plan.client[i].min_hold > 0)
 			return false;
 	return plan.key[key].kind == KIND_EXCLUSIVE;
 }

@@ -6,9 +6,9 @@
 
 #include "plan.h"
 
-/* COMMAND of a client runs from now on. part: the owner of a reentrant lock, or the slot
- * of a permit, else 0. */
-void judge_begin(size_t client, int64_t fence, int64_t part);
+/* COMMAND of a client runs from now on: to be told of each of its keys. part: the owner
+ * of a reentrant lock, or the slot of a permit, else 0. */
+void judge_begin(size_t client, size_t key, int64_t fence, int64_t part);
 void judge_end(size_t client);
 
 /* A client waits in the queue, or does no longer. */
@@ -20,6 +20,9 @@ void judge_waiters(void);
 
 /* The largest fence of the key that anybody has held. */
 int64_t judge_fence(size_t key);
+
+/* A client has ended that may have held a key, by a token: soon nobody does by that. */
+void judge_left(size_t key, const char *token, int64_t kept);
 
 /* What is left on the servers when nobody holds anything, or wants to. */
 void judge_leftovers(bool all);

@@ -14,6 +14,11 @@
 #define FDS_MOST 8192
 #define RTO (200 * MS) /* until what was lost is sent again */
 
+/* Until a kernel gives up a half-open connection: what was sent is not acknowledged; or
+ * nothing was, and it asks (stream.c). */
+#define UNACKNOWLEDGED (5 * SECOND)
+#define IDLE (15 * SECOND)
+
 enum way { TO_SERVER, FROM_SERVER };
 
 struct connection {
@@ -586,14 +591,28 @@ void network_reset(size_t host, size_t server)
 	}
 }
 
+static void do_give_up(void *context, uint64_t value)
+{
+	struct connection *connection = context;
+
+	(void)value;
+	if (!connection->open || connection->error != 0)
+		return;
+	connection->error = ETIMEDOUT;
+	if (connection->waiting != NULL)
+		world_wake(connection->waiting);
+}
+
 void network_forget(size_t host, size_t server)
 {
 	for (size_t i = 0; i < table_end; i++) {
 		struct connection *at = table[i];
 
 		if (at != NULL && !at->is_event && at->host == host &&
-		    at->node->number == server)
+		    at->node->number == server) {
 			at->forgotten = true;
+			world_at(world_now + IDLE, do_give_up, at, 0);
+		}
 	}
 }
 
@@ -752,6 +771,8 @@ long network_send(int fd, const void *data, size_t size)
 		return -1;
 	}
 	send_segment(connection, TO_SERVER, DATA, data, size);
+	if (connection->forgotten)
+		world_at(world_now + UNACKNOWLEDGED, do_give_up, connection, 0);
 	return (long)size;
 }
 

@@ -14,10 +14,13 @@
 #define EPOCH (1700000000 * SECOND)
 #define HAND_OVER 300 /* ms that a hand-over may take, and some round trips */
 #define NEAR 20000    /* us that servers are away for FORGETS_TOLD */
+#define IDLE 6000     /* ms that nobody may run: a heartbeat, and a hand-over */
+#define HALF_OPEN 7000       /* ms until such a connection is replaced */
+#define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
 
 struct plan plan;
-bool plan_permits;
+bool plan_permits, plan_several;
 size_t plan_faults[FAULT_KINDS];
 
 static int64_t cuts[HOSTS_MOST][NODES_MOST];
@@ -73,17 +76,11 @@ static void draw_key(struct chance *chance, size_t i)
 		key->mixed = false;
 		key->permits = 2 + key->permits % (PERMITS_DRAWN - 1);
 	}
+	if (plan_several) {
+		key->kind = KIND_EXCLUSIVE;
+		key->mixed = false;
+	}
 	key->ttl = pick(chance, ttls, sizeof(ttls) / sizeof(ttls[0]));
-}
-
-static void draw_lease(struct chance *chance, struct client_plan *client)
-{
-	client->timeout = lease_server_timeout(client->ttl);
-	client->kill_after =
-		chance_between(chance, 0, lease_kill_after(client->ttl));
-	while (client->ttl <=
-	       lease_need(client->ttl, client->kill_after, client->timeout))
-		client->kill_after /= 2;
 }
 
 static void draw_client(struct chance *chance, size_t i)
@@ -111,13 +108,6 @@ static void draw_client(struct chance *chance, size_t i)
 	if (chance_is(chance, 80))
 		client->min_hold = chance_between(chance, 1, 1000);
 	key->users++;
-	client->ttl = key->ttl;
-	if (plan.uneven && chance_is(chance, 500))
-		do
-			client->ttl = pick(chance, ttls,
-					   sizeof(ttls) / sizeof(ttls[0]));
-		while (client->ttl > key->ttl);
-	draw_lease(chance, client);
 }
 
 static void draw_clients(struct chance *chance)
@@ -128,6 +118,8 @@ static void draw_clients(struct chance *chance)
 	plan.keys = (size_t)(chance_is(chance, 700)
 				     ? 1
 				     : chance_between(chance, 2, KEYS_MOST));
+	if (plan_several && plan.keys == 1)
+		plan.keys = KEYS_MOST;
 	for (size_t i = 0; i < plan.keys; i++)
 		draw_key(chance, i);
 	for (size_t i = 0; i < plan.clients; i++)
@@ -152,6 +144,85 @@ static void draw_once(uint64_t seed)
 	}
 }
 
+static void want_also(struct chance *chance, struct client_plan *client)
+{
+	size_t first = (size_t)chance_between(chance, 0, KEYS_MOST - 1);
+
+	for (size_t n = 0; n < plan.keys; n++) {
+		size_t i = (first + n) % plan.keys;
+
+		if (i == client->key || plan.key[i].kind != KIND_EXCLUSIVE ||
+		    (client->also_count > 0 && chance_is(chance, 500)))
+			continue;
+		client->also[client->also_count++] = i;
+		plan.key[i].users++;
+	}
+}
+
+/* Those that want several keys, of those that want an exclusive one. All such keys are
+ * as the first of them is, as redlock has one --ttl for all. */
+static void draw_several(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 4);
+	const struct key_plan *first = NULL;
+
+	if (!plan_several && !chance_is(&chance, 600))
+		return;
+	for (size_t i = 0; i < plan.keys; i++) {
+		struct key_plan *key = &plan.key[i], was = *key;
+
+		if (key->kind != KIND_EXCLUSIVE)
+			continue;
+		if (first == NULL)
+			first = key;
+		else
+			plan.several = true;
+		*key = *first;
+		memcpy(key->name, was.name, sizeof(was.name));
+		key->users = was.users;
+	}
+	for (size_t i = 0; plan.several && i < plan.clients; i++)
+		if (plan.client[i].kind == KIND_EXCLUSIVE &&
+		    plan.key[plan.client[i].key].kind == KIND_EXCLUSIVE &&
+		    chance_is(&chance, 600))
+			want_also(&chance, &plan.client[i]);
+}
+
+static void draw_lease(struct chance *chance, struct client_plan *client)
+{
+	int64_t longest = plan.key[client->key].ttl;
+
+	client->ttl = longest;
+	if (plan.uneven && chance_is(chance, 500))
+		do
+			client->ttl = pick(chance, ttls,
+					   sizeof(ttls) / sizeof(ttls[0]));
+		while (client->ttl > longest);
+	client->timeout = lease_server_timeout(client->ttl);
+	client->kill_after =
+		chance_between(chance, 0, lease_kill_after(client->ttl));
+	while (client->ttl <=
+	       lease_need(client->ttl, client->kill_after, client->timeout))
+		client->kill_after /= 2;
+}
+
+size_t plan_wanted(size_t client, size_t i)
+{
+	const struct client_plan *its = &plan.client[client];
+
+	return i == 0 ? its->key : its->also[i - 1];
+}
+
+bool plan_wants(size_t client, size_t key)
+{
+	size_t i = 0;
+
+	while (i <= plan.client[client].also_count &&
+	       plan_wanted(client, i) != key)
+		i++;
+	return i <= plan.client[client].also_count;
+}
+
 static int64_t longest_ttl(void)
 {
 	int64_t longest = 0;
@@ -167,7 +238,7 @@ static int64_t longest_hold(size_t key)
 	int64_t longest = 0;
 
 	for (size_t i = 0; i < plan.clients; i++)
-		if (plan.client[i].key == key) {
+		if (plan_wants(i, key)) {
 			int64_t hold =
 				plan.client[i].hold + plan.client[i].min_hold;
 
@@ -193,19 +264,65 @@ int64_t plan_think(size_t client)
 	return plan_storms() ? most : CALM * most;
 }
 
-int64_t plan_bound(size_t key)
+static int64_t longest_way(void)
 {
-	int64_t distance = 0;
+	int64_t longest = 0;
 
 	for (size_t i = 0; i < plan.clients; i++)
 		for (size_t k = 0; k < plan.servers; k++)
-			if (links[i][k].distance + links[i][k].jitter >
-			    distance)
-				distance = links[i][k].distance +
-					   links[i][k].jitter;
-	return (int64_t)plan.key[key].users * (longest_hold(key) * MS +
-					       HAND_OVER * MS + 8 * distance) +
+			if (links[i][k].distance + links[i][k].jitter > longest)
+				longest = links[i][k].distance +
+					  links[i][k].jitter;
+	return longest;
+}
+
+static int64_t count_half_open(void)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < plan.faults; i++)
+		count += plan.fault[i].kind == FAULT_FORGOTTEN;
+	return count;
+}
+
+/* Where some hold a key while they wait for another: when no redlock is started any
+ * more, one of those that are there can always go on (cmd/several.h), so it is as if
+ * one went after the other; and until then the time passes. Each connection of a client
+ * may be half-open, which it finds out when it asks for that key. */
+static int64_t bound_of_several(int64_t way)
+{
+	int64_t sum = STRETCH + count_half_open() * KEYS_MOST * HALF_OPEN * MS;
+
+	for (size_t i = 0; i < plan.clients; i++) {
+		const struct client_plan *its = &plan.client[i];
+
+		sum += (its->hold + its->min_hold) * MS +
+		       (int64_t)(1 + its->also_count) *
+			       (HAND_OVER * MS + 8 * way);
+	}
+	return sum + (longest_ttl() + RECOVERY) * MS;
+}
+
+int64_t plan_bound(size_t key)
+{
+	int64_t way = longest_way();
+
+	if (plan.several)
+		return bound_of_several(way);
+	return (int64_t)plan.key[key].users *
+		       (longest_hold(key) * MS + HAND_OVER * MS + 8 * way) +
 	       (plan.key[key].ttl + RECOVERY) * MS;
+}
+
+int64_t plan_idle(void)
+{
+	bool near = true;
+
+	for (size_t i = 0; i < plan.clients; i++)
+		near &= 4 * longest_way() < plan.client[i].timeout * MS;
+	return !plan.several || !near
+		       ? INT64_MAX
+		       : (IDLE + (count_half_open() > 0) * HALF_OPEN) * MS;
 }
 
 /* --- faults ---------------------------------------------------------------- */
@@ -275,7 +392,7 @@ static void draw_faults(struct chance *chance)
 		calm->begins +=
 			ARMED + 2 * SECOND; /* what is sent again, too */
 		calm->settled = calm->begins + 2 * SECOND + quarantine * MS;
-		calm->ends = calm->settled + 6 * SECOND;
+		calm->ends = calm->settled + STRETCH;
 		at = calm->ends;
 	}
 }
@@ -333,10 +450,24 @@ void plan_draw(uint64_t seed, size_t servers)
 	plan.uneven = chance_is(&chance, 300);
 	draw_clients(&chance);
 	draw_once(seed);
+	draw_several(seed);
+	for (size_t i = 0; i < plan.clients; i++)
+		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
 		draw_quarantine(&chance);
 	draw_links(&chance);
 	draw_faults(&chance);
+}
+
+static const char *others_of(size_t client)
+{
+	static char text[40];
+
+	*text = '\0';
+	for (size_t i = 1; i <= plan.client[client].also_count; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 " and key%zu", plan_wanted(client, i));
+	return text;
 }
 
 static void print_client(size_t i, const struct client_plan *client)
@@ -347,10 +478,10 @@ static void print_client(size_t i, const struct client_plan *client)
 		[KIND_NONE] = "waits only",
 	};
 
-	printf("client %zu: key%zu, %s%s%s, ttl %lld ms, a round %lld ms, "
+	printf("client %zu: key%zu%s, %s%s%s, ttl %lld ms, a round %lld ms, "
 	       "--kill-after %lld ms, quarantine %lld ms, holds it for up to "
 	       "%lld ms, waits for %lld ms\n",
-	       i, client->key, kinds[client->kind],
+	       i, client->key, others_of(i), kinds[client->kind],
 	       client->nonblock ? ", -n" : "", client->poll ? ", --poll" : "",
 	       (long long)client->ttl, (long long)client->timeout,
 	       (long long)client->kill_after, (long long)client->quarantine,

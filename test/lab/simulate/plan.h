@@ -41,6 +41,7 @@ struct key_plan {
 
 struct client_plan {
 	size_t key;
+	size_t also[KEYS_MOST - 1], also_count; /* all at once */
 	enum kind kind;
 	int64_t ttl;
 	int64_t timeout; /* of a round */
@@ -117,7 +118,8 @@ struct plan {
 	size_t servers, keys, clients, faults, stretches;
 	int64_t quarantine; /* ms; the longest of the clients' */
 	enum forgetting forgetting;
-	bool uneven; /* those who use a key have ttls of their own */
+	bool uneven;  /* those who use a key have ttls of their own */
+	bool several; /* some clients want several keys at once */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
@@ -126,6 +128,7 @@ struct plan {
 
 extern struct plan plan;
 extern bool plan_permits; /* all keys have two permits or more */
+extern bool plan_several; /* some clients want several keys at once */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);
@@ -135,8 +138,17 @@ void plan_begin(void);
 
 void plan_print(void);
 
+/* The i-th key that a client wants, and whether it wants that one. */
+size_t plan_wanted(size_t client, size_t i);
+bool plan_wants(size_t client, size_t key);
+
 /* The longest that a waiter of this key may wait in a calm stretch, us. */
 int64_t plan_bound(size_t key);
+
+/* How long all who want a key may wait while it is calm and nobody runs, us, where some
+ * want several keys: if they waited in a circle, it would last until leases end. INT64_MAX:
+ * the servers are too far for any such bound. */
+int64_t plan_idle(void);
 
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);

@@ -2,7 +2,7 @@
  * Simulates redlock: its own code and its own scripts, on servers, networks and clocks
  * that misbehave, in virtual time.
  *
- *	simulate [--servers N] [--permits] [--jobs N] FIRST [LAST]
+ *	simulate [--servers N] [--permits] [--several] [--jobs N] FIRST [LAST]
  *	simulate --trace [--drop LIST] SEED
  *	simulate --shrink SEED
  *	simulate --record FILE SEED
@@ -12,7 +12,8 @@
  * exit status is 1. --trace prints what happens in that run. --shrink looks for fewer
  * faults (fN) and clients (cN) with which a promise is broken still, and prints the
  * list of the others for --drop. --record writes what happens at server 0 (record.h).
- * With --permits all keys have two permits or more.
+ * With --permits all keys have two permits or more. With --several all are exclusive, and
+ * some clients want two or three of them at once.
  *
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that shows it:
@@ -387,12 +388,11 @@ static int shrink(uint64_t seed, struct options *options)
 
 static void fail_usage(void)
 {
-	fprintf(stderr,
-		"usage: simulate [--servers N] [--permits] [--jobs N] FIRST "
-		"[LAST]\n"
-		"       simulate --trace [--drop LIST] SEED\n"
-		"       simulate --shrink SEED\n"
-		"       simulate --record FILE SEED\n");
+	fprintf(stderr, "usage: simulate [--servers N] [--permits] [--several] "
+			"[--jobs N] FIRST [LAST]\n"
+			"       simulate --trace [--drop LIST] SEED\n"
+			"       simulate --shrink SEED\n"
+			"       simulate --record FILE SEED\n");
 	exit(64);
 }
 
@@ -401,6 +401,7 @@ static void read_options(int argc, char **argv, struct options *options)
 	static const struct option names[] = {
 		{"servers", required_argument, NULL, 's'},
 		{"permits", no_argument, NULL, 'p'},
+		{"several", no_argument, NULL, 'm'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"drop", required_argument, NULL, 'd'},
 		{"trace", no_argument, NULL, 't'},
@@ -416,6 +417,8 @@ static void read_options(int argc, char **argv, struct options *options)
 			options->servers = strtoul(optarg, NULL, 10);
 		else if (option == 'p')
 			plan_permits = true;
+		else if (option == 'm')
+			plan_several = true;
 		else if (option == 'j')
 			options->jobs = strtoul(optarg, NULL, 10);
 		else if (option == 'd')

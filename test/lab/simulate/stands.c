@@ -14,9 +14,15 @@
 #include "base/signals.h"
 #include "base/threads.h"
 #include "base/title.h"
+#include "net/local.h"
 #include "net/stream.h"
+#include "net/tls_load.h"
 #include "network.h"
+#include "run/watchdog.h"
+#include "server/drain.h"
 #include "server/last_place.h"
+
+#define DRAIN_TIME 100 /* ms (drain.c) */
 
 /* --- clocks and chance ----------------------------------------------------- */
 
@@ -116,11 +122,34 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 	return 0;
 }
 
+struct call {
+	void (*act)(void *context, size_t i);
+	void *context;
+	size_t i;
+};
+
+static void *run_call(void *argument)
+{
+	const struct call *call = argument;
+
+	call->act(call->context, call->i);
+	return NULL;
+}
+
 void threads_each(size_t count, void (*act)(void *context, size_t i),
 		  void *context)
 {
-	for (size_t i = 0; i < count; i++)
-		act(context, i);
+	struct call calls[LOCKS_MOST];
+	struct fiber *fibers[LOCKS_MOST];
+
+	for (size_t i = 1; i < count; i++) {
+		calls[i] = (struct call){act, context, i};
+		fibers[i] = world_thread(run_call, &calls[i]);
+	}
+	if (count > 0)
+		act(context, 0);
+	for (size_t i = 1; i < count; i++)
+		world_join(fibers[i]);
 }
 
 void deadline_end_thread(void)
@@ -190,12 +219,29 @@ void title_set(const char *format, ...)
 	(void)format;
 }
 
+static void note_earliest(struct stand_guard *stand)
+{
+	stand->times = stand->guard.times[0];
+	for (size_t i = 1; i < stand->guard.locks; i++)
+		stand->times = lease_times_earlier(stand->times,
+						   stand->guard.times[i]);
+}
+
+void stand_entrust(struct stand_guard *stand, struct lock *const *locks,
+		   size_t count, int64_t kill_after)
+{
+	stand->guard.locks = count;
+	for (size_t i = 0; i < count; i++)
+		stand->guard.times[i] = watchdog_plan(locks[i], kill_after);
+	note_earliest(stand);
+}
+
 void guard_tell(struct guard *guard, size_t lock, struct lease_times times)
 {
 	struct stand_guard *stand = (struct stand_guard *)guard;
 
-	(void)lock;
-	stand->times = times;
+	guard->times[lock] = times;
+	note_earliest(stand);
 	stand->told(stand->context);
 }
 
@@ -236,6 +282,17 @@ void log_notice(const char *format, ...)
 void log_hurry(bool hurry)
 {
 	(void)hurry;
+}
+
+void log_error(const char *format, ...)
+{
+	va_list arguments;
+
+	if (!world_tells)
+		return;
+	va_start(arguments, format);
+	tell(format, arguments);
+	va_end(arguments);
 }
 
 bool log_is_verbose(void)
@@ -314,6 +371,36 @@ void last_place_write_word(struct last_place *last, const char *word)
 	strlcpy(words[host].name, last->path, sizeof(words[host].name));
 	strlcpy(words[host].word, word, sizeof(words[host].word));
 	words[host].at = clock_read(&process->wall);
+}
+
+/* --- what is there, and what is not ---------------------------------------- */
+
+/* As drain.c does, which forks for it. */
+void drain_connections(struct quorum *quorum)
+{
+	quorum_drain(quorum, 0);
+	if (quorum_may_lose(quorum))
+		quorum_drain(quorum, DRAIN_TIME);
+}
+
+int signals_open(void)
+{
+	return -1;
+}
+
+int local_resolve(struct url *url, struct deadline until, struct error *error)
+{
+	(void)url;
+	(void)until;
+	(void)error;
+	abort();
+}
+
+int tls_load(const struct tls_settings *settings, struct error *error)
+{
+	(void)settings;
+	(void)error;
+	abort();
 }
 
 /* --- streams --------------------------------------------------------------- */

@@ -1296,6 +1296,16 @@ struct word store_element(struct store *store, int64_t now, struct word name,
 	return (struct word){NULL, 0};
 }
 
+bool store_holds(struct store *store, int64_t now, struct word name,
+		 const char *text)
+{
+	const struct key *key = look(store, now, name);
+
+	return key != NULL && key->type == TYPE_STRING &&
+	       key->items[0].value.length == strlen(text) &&
+	       memcmp(key->items[0].value.data, text, strlen(text)) == 0;
+}
+
 size_t store_size(struct store *store, int64_t now, struct word name)
 {
 	const struct key *key = look(store, now, name);

@@ -65,6 +65,10 @@ struct word store_value(struct store *store, int64_t now, struct word key,
 struct word store_element(struct store *store, int64_t now, struct word key,
 			  const char *beginning);
 
+/* Whether it is a string, and this one. */
+bool store_holds(struct store *store, int64_t now, struct word key,
+		 const char *text);
+
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
 
