@@ -228,6 +228,13 @@ void judge_waiters(void)
 			check_wait(i);
 }
 
+/* Readers let each other pass; how permits and owners are served is not judged. */
+static bool exclude(enum kind waiter, enum kind holder)
+{
+	return waiter == KIND_EXCLUSIVE ||
+	       (waiter == KIND_SHARED && holder == KIND_EXCLUSIVE);
+}
+
 /* Whether both came when it was calm and stood in line, the one who waits long before the
  * other, who has KEY now. (After a split vote a waiter is not in line for a moment, and who
  * looks then may have it. Who wants several keys stands in one line after the other.) */
@@ -236,16 +243,14 @@ static bool is_passed(size_t waiter, size_t holder, size_t key)
 	const struct client_plan *its = &plan.client[waiter];
 
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
-	       its->kind == KIND_EXCLUSIVE && !plan.client[holder].nonblock &&
-	       !plan.client[holder].poll &&
+	       exclude(its->kind, plan.client[holder].kind) &&
+	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&
 	       waits[waiter].since + LONG_BEFORE < waits[holder].since;
 }
 
 static void check_order(size_t client, size_t key)
 {
-	if (plan.key[key].kind != KIND_EXCLUSIVE || plan.key[key].mixed)
-		return;
 	for (size_t i = 0; i < plan.clients; i++)
 		if (is_passed(i, client, key))
 			world_violation(

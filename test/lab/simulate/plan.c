@@ -369,6 +369,17 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 	};
 }
 
+/* With what follows from it: forget_together() and plan_held() cut links. */
+static int64_t ends_at(const struct fault *fault)
+{
+	bool cuts_more =
+		fault->kind == FAULT_LATE ||
+		(plan.forgetting == FORGETS_AT_ANY_TIME &&
+		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA);
+
+	return fault->at + fault->lasts + cuts_more * 2 * longest_ttl() * MS;
+}
+
 static void draw_faults(struct chance *chance)
 {
 	int64_t at = chance_between(chance, 0, 4) * SECOND;
@@ -386,8 +397,8 @@ static void draw_faults(struct chance *chance)
 			const struct fault *fault = &plan.fault[plan.faults];
 
 			draw_fault(chance, at, at + lasts);
-			if (fault->at + fault->lasts > calm->begins)
-				calm->begins = fault->at + fault->lasts;
+			if (ends_at(fault) > calm->begins)
+				calm->begins = ends_at(fault);
 		}
 		calm->begins +=
 			ARMED + 2 * SECOND; /* what is sent again, too */
