@@ -3,7 +3,6 @@ them, many processes, and what the witness (mark.c) has written."""
 import atexit
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -136,41 +135,6 @@ class Server:
                  self.path])
         wait_until(lambda: os.path.exists(path), 20, "a proxy")
         return "unix://" + path
-
-
-class Monitor:
-    """What a server executes, inside of scripts too, with its time (s)."""
-
-    QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-
-    def __init__(self, server):
-        self.connection = Redis(server.path)
-        self.connection("MONITOR")
-        self.kept = []
-        self.thread = threading.Thread(target=self.read, daemon=True)
-        self.thread.start()
-
-    def read(self):
-        try:
-            for line in self.connection.file:
-                # the scripts are long, and what they do comes by itself
-                if b"[0 lua]" in line[:40]:
-                    self.kept.append(line)
-                elif b'"ECHO" "end of monitor"' in line:
-                    return
-        except (OSError, ValueError):
-            pass
-
-    def events(self, server):
-        """All of it: (time, words)."""
-        Redis(server.path)("ECHO", "end of monitor")
-        self.thread.join(20)
-        found = []
-        for line in self.kept:
-            text = line.decode("utf-8", "replace")
-            found.append((float(text[1:text.index(" ")]),
-                          self.QUOTED.findall(text)))
-        return found
 
 
 class Crowd:

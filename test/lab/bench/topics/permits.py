@@ -1,11 +1,13 @@
 """permits on three servers: contenders that hold one for 10 to 50 ms, again and again"""
+import re
 import subprocess
 import threading
 import time
 
-from lab import ENVIRONMENT, REDLOCK, Monitor, Redis, Server
+from lab import ENVIRONMENT, REDLOCK, Redis, Server
 
 PERMITS = 4
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 LOOP = '''for ((i = 0; i < $2; i++)); do
     "$0" run -q --quarantine 0 -S "$1" -P "$3" "$4" sleep "0.0$((RANDOM % 41 + 10))" || exit
 done'''
@@ -26,7 +28,7 @@ class Rounds:
                 continue
             if b'"ECHO"' in line:
                 return
-            words = Monitor.QUOTED.findall(line.decode("utf-8", "replace"))
+            words = QUOTED.findall(line.decode("utf-8", "replace"))
             if words[0] in ("EVAL", "EVALSHA") and len(words) == 21:
                 self.count += words[13] == "0"
 
