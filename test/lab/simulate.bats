@@ -41,14 +41,14 @@ setup() {
 }
 
 @test "the simulation finds a release that compares nothing" {
-	run build/simulate/mutant/release-anybody/simulate 1
-	[[ $status == 1 && $output == *"seed 1: two hold key0"* ]]
+	run build/simulate/mutant/release-anybody/simulate 5
+	[[ $status == 1 && $output == *"seed 5: two hold key0"* ]]
 }
 
 @test "a run that breaks a promise can be made smaller" {
-	run build/simulate/mutant/release-anybody/simulate --shrink 1
-	[[ $status == 1 && $output =~ "--trace --drop "([^ ]*)" 1" ]] || return
-	run build/simulate/mutant/release-anybody/simulate --trace --drop "${BASH_REMATCH[1]}" 1
+	run build/simulate/mutant/release-anybody/simulate --shrink 5
+	[[ $status == 1 && $output =~ "--trace --drop "([^ ]*)" 5" ]] || return
+	run build/simulate/mutant/release-anybody/simulate --trace --drop "${BASH_REMATCH[1]}" 5
 	[[ $status == 1 && $output == *"VIOLATION  two hold key0"* ]]
 }
 
