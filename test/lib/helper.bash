@@ -242,11 +242,12 @@ set_stop() {
 MOUNTS=(unshare --mount)
 ((EUID == 0)) || MOUNTS+=(--map-current-user --keep-caps)
 
-# set_new [PARENT]: a directory $SET with a short name (a socket's path has 107 bytes), removed in
+# set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in
 # the end with all that runs in it. It is in memory: how long a busy disk lets a server wait that
-# writes each change (appendfsync always) is not what is tested. No program can be run there.
+# writes each change (appendfsync always) is not what is tested. No program can be run there:
+# those are for SET_IN=/tmp.
 set_new() {
-	local parent=${1:-/dev/shm}
+	local parent=${SET_IN:-/dev/shm}
 	[[ -w $parent ]] || parent=/tmp
 	SET=$(mktemp -d "$parent/rl.XXXXXX")
 	echo "$SET" >>"${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/sets"
