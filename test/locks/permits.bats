@@ -433,7 +433,7 @@ ghosts() {
 	ghosts 0 1 3
 	ghosts 1 2 3
 	for i in {1..5}; do
-		redlock run --quarantine 0 -n -P 3 --server-timeout 100ms "$KEY" touch "$TMP/ran"
+		redlock run --quarantine 0 -n -P 3 --server-timeout $((100 * SLOW))ms "$KEY" touch "$TMP/ran"
 		expect 75 '' "redlock: $KEY: others wait for it and come first"
 	done
 	[[ ! -e $TMP/ran ]]
@@ -684,10 +684,13 @@ said_slot() {
 
 @test "the slot of a holder is not had before its lease is over, nor kept after it" {
 	use 1
-	redlock acquire -P 1 -t 1s "$KEY"
+	redlock acquire -P 1 -t 60s "$KEY"
 	expect 0 '[0-9a-f]{32}'
+	token=$output
 	redlock run -n -P 1 "$KEY" true
 	expect 75 '' "redlock: $KEY: held by .*"
+	rcli 0 ZADD "$KEY" XX $(($(server_ms 0) + 500)) "$token"
+	rcli 0 PEXPIRE "$KEY" 500
 	redlock run -P 1 "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
 	expect 0 1
 }

@@ -311,7 +311,7 @@ void judge_left(size_t key, const char *token, int64_t kept)
 {
 	struct left *left;
 
-	if (plan_storms() || plan.key[key].kind != KIND_EXCLUSIVE)
+	if (!is_settled() || plan.key[key].kind != KIND_EXCLUSIVE)
 		return;
 	left = xcalloc(1, sizeof(*left));
 	left->key = key;
