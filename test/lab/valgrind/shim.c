@@ -40,7 +40,7 @@ __attribute__((constructor)) static void hide(void)
 
 static void leave(void)
 {
-	if (left != NULL)
+	if (left != NULL && written != NULL)
 		memcpy(left, written, ARGUMENT);
 }
 
@@ -84,7 +84,8 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
 	while (pid > 0 && read(ends[0], &byte, 1) < 0 && errno == EINTR)
 		continue;
 	close(ends[0]);
-	if (memcmp(shared, (char[ARGUMENT]){0}, ARGUMENT) != 0)
+	if (argument != NULL &&
+	    memcmp(shared, (char[ARGUMENT]){0}, ARGUMENT) != 0)
 		memcpy(argument, shared, ARGUMENT);
 	munmap(shared, ARGUMENT);
 	return pid;
