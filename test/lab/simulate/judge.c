@@ -195,7 +195,7 @@ static void check_wait(size_t client)
 	size_t key = plan.client[client].key;
 	int64_t since = calm_since(waits[client].since), waited;
 
-	if (since == INT64_MAX || may_wait_on(client))
+	if (since == INT64_MAX || may_wait_on(client) || !plan_is_near(client))
 		return;
 	if (plan.several)
 		check_idle(since);
@@ -237,12 +237,14 @@ static bool exclude(enum kind waiter, enum kind holder)
 
 /* Whether both came when it was calm and stood in line, the one who waits long before the
  * other, who has KEY now. (After a split vote a waiter is not in line for a moment, and who
- * looks then may have it. Who wants several keys stands in one line after the other.) */
+ * looks then may have it. Who wants several keys stands in one line after the other, and who
+ * is far away in none for long.) */
 static bool is_passed(size_t waiter, size_t holder, size_t key)
 {
 	const struct client_plan *its = &plan.client[waiter];
 
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
+	       plan_is_near(waiter) &&
 	       exclude(its->kind, plan.client[holder].kind) &&
 	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&

@@ -314,12 +314,17 @@ int64_t plan_bound(size_t key)
 	       (plan.key[key].ttl + RECOVERY) * MS;
 }
 
+bool plan_is_near(size_t client)
+{
+	return 4 * longest_way() < plan.client[client].timeout * MS;
+}
+
 int64_t plan_idle(void)
 {
 	bool near = true;
 
 	for (size_t i = 0; i < plan.clients; i++)
-		near &= 4 * longest_way() < plan.client[i].timeout * MS;
+		near &= plan_is_near(i);
 	return !plan.several || !near
 		       ? INT64_MAX
 		       : (IDLE + (count_half_open() > 0) * HALF_OPEN) * MS;
@@ -369,13 +374,13 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 	};
 }
 
-/* With what follows from it: forget_together() and plan_held() cut links. */
+/* With what follows from it: forget_together(), hide_holder() and plan_held() cut links. */
 static int64_t ends_at(const struct fault *fault)
 {
 	bool cuts_more =
 		fault->kind == FAULT_LATE ||
 		(plan.forgetting == FORGETS_AT_ANY_TIME &&
-		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA);
+		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_EVICTED);
 
 	return fault->at + fault->lasts + cuts_more * 2 * longest_ttl() * MS;
 }
@@ -688,6 +693,21 @@ static void evict(struct node *node, size_t key)
 		network_record = NULL; /* there is no telling Redis of this */
 }
 
+/* The worst moment to lose a key: some servers have not heard of the holder, and when
+ * those are back, the others that have are away. */
+static void hide_holder(const struct fault *fault, bool held)
+{
+	size_t minority = (plan.servers - 1) / 2;
+	size_t first = fault->node + 1 + (held ? minority : 0);
+
+	if (plan.forgetting != FORGETS_AT_ANY_TIME ||
+	    (fault->kind != FAULT_EMPTIED && fault->kind != FAULT_EVICTED))
+		return;
+	for (size_t i = first; i < first + minority; i++)
+		cut_node(i % plan.servers, 0,
+			 held ? longest_ttl() * MS : ARMED / 2);
+}
+
 static void forget(struct node *node, const struct fault *fault)
 {
 	bool empties = fault->kind == FAULT_EMPTIED;
@@ -697,8 +717,10 @@ static void forget(struct node *node, const struct fault *fault)
 		world_tell(node->name, "may not forget now");
 		return;
 	}
-	if (empties || evicts)
+	if (empties || evicts) {
+		hide_holder(fault, true);
 		lost = world_now;
+	}
 	if (evicts) {
 		world_tell(node->name, "loses a key");
 		evict(node, (size_t)fault->detail % plan.keys);
@@ -855,6 +877,7 @@ static void do_befall(void *context, uint64_t value)
 	struct fault *fault = context;
 
 	if (value == 0 && fault->aims) {
+		hide_holder(fault, false);
 		fault->armed = true; /* and now, if nobody holds anything */
 		world_at(world_now + ARMED, do_befall, fault, 1);
 	} else if (value != 1 || fault->armed) {
@@ -896,13 +919,14 @@ static bool is_held(const struct node *node)
 }
 
 /* A server that keeps nothing at once has something on its disk from time to time. To
- * forget a lease, but not the record, is worst, so FORGETS_TOLD has little else. */
+ * forget a lease, but not the record, is worst: often it was there when nobody held a key. */
 static void do_save(void *context, uint64_t value)
 {
 	struct node *node = context;
 
 	(void)value;
-	if (node->up && !(plan.forgetting == FORGETS_TOLD && is_held(node))) {
+	if (node->up &&
+	    (plan.forgetting == FORGETS_CAUGHT_UP || !is_held(node))) {
 		if (old[node->number] != NULL)
 			store_free(old[node->number]);
 		old[node->number] = store_copy(node->store);
@@ -947,7 +971,7 @@ void plan_begin(void)
 		if (plan.forgetting == FORGETS_TOLD)
 			nodes[i].keeps = KEEPS_NOTHING;
 		network_boot(&nodes[i], AGE);
-		for (int64_t n = plan.forgetting == FORGETS_TOLD ? -60 : 0;
+		for (int64_t n = plan.forgetting == FORGETS_CAUGHT_UP ? 0 : -60;
 		     n < 6; n++)
 			world_at(chance_between(&chance, 0, 20 * SECOND),
 				 do_save, &nodes[i], 0);

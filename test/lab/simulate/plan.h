@@ -145,6 +145,9 @@ bool plan_wants(size_t client, size_t key);
 /* The longest that a waiter of this key may wait in a calm stretch, us. */
 int64_t plan_bound(size_t key);
 
+/* Whether answers come well within its rounds. */
+bool plan_is_near(size_t client);
+
 /* How long all who want a key may wait while it is calm and nobody runs, us, where some
  * want several keys: if they waited in a circle, it would last until leases end. INT64_MAX:
  * the servers are too far for any such bound. */
