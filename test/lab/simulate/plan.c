@@ -374,13 +374,13 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 	};
 }
 
-/* With what follows from it: forget_together(), hide_holder() and plan_held() cut links. */
+/* With what follows from it: forget_together() and plan_held() cut links. */
 static int64_t ends_at(const struct fault *fault)
 {
 	bool cuts_more =
 		fault->kind == FAULT_LATE ||
 		(plan.forgetting == FORGETS_AT_ANY_TIME &&
-		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_EVICTED);
+		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA);
 
 	return fault->at + fault->lasts + cuts_more * 2 * longest_ttl() * MS;
 }
@@ -667,6 +667,8 @@ static bool may_forget(const struct node *node, bool up)
 				return false;
 		return true;
 	}
+	if (up && plan.uneven)
+		return false;
 	for (size_t i = 0; i < plan.servers; i++)
 		for (size_t k = 0; k < plan.keys; k++) {
 			struct node *other = &nodes[i];
@@ -693,21 +695,6 @@ static void evict(struct node *node, size_t key)
 		network_record = NULL; /* there is no telling Redis of this */
 }
 
-/* The worst moment to lose a key: some servers have not heard of the holder, and when
- * those are back, the others that have are away. */
-static void hide_holder(const struct fault *fault, bool held)
-{
-	size_t minority = (plan.servers - 1) / 2;
-	size_t first = fault->node + 1 + (held ? minority : 0);
-
-	if (plan.forgetting != FORGETS_AT_ANY_TIME ||
-	    (fault->kind != FAULT_EMPTIED && fault->kind != FAULT_EVICTED))
-		return;
-	for (size_t i = first; i < first + minority; i++)
-		cut_node(i % plan.servers, 0,
-			 held ? longest_ttl() * MS : ARMED / 2);
-}
-
 static void forget(struct node *node, const struct fault *fault)
 {
 	bool empties = fault->kind == FAULT_EMPTIED;
@@ -717,10 +704,8 @@ static void forget(struct node *node, const struct fault *fault)
 		world_tell(node->name, "may not forget now");
 		return;
 	}
-	if (empties || evicts) {
-		hide_holder(fault, true);
+	if (empties || evicts)
 		lost = world_now;
-	}
 	if (evicts) {
 		world_tell(node->name, "loses a key");
 		evict(node, (size_t)fault->detail % plan.keys);
@@ -877,7 +862,6 @@ static void do_befall(void *context, uint64_t value)
 	struct fault *fault = context;
 
 	if (value == 0 && fault->aims) {
-		hide_holder(fault, false);
 		fault->armed = true; /* and now, if nobody holds anything */
 		world_at(world_now + ARMED, do_befall, fault, 1);
 	} else if (value != 1 || fault->armed) {

@@ -10,7 +10,8 @@
  *  - A single server keeps its data.
  *  - Of several servers one forgets when the plan says so (enum forgetting). One that is
  *    emptied, or loses a key, while it is up does so only while all others have had a
- *    record of each key for longer than two ttls, but for FORGETS_TOLD.
+ *    record of each key for longer than two ttls, and all who want one have one ttl, but
+ *    for FORGETS_TOLD: who has not heard of a longer ttl would not wait for its end.
  *  - Clocks run at rates that differ by less than the drift. The wall clocks of clients
  *    are set at will; those of servers are not, as leases end by them.
  *  - In some runs those who use KEY have ttls of their own. The quarantine is at least
