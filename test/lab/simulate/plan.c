@@ -35,7 +35,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_CUT_NODE] = "a server is cut off",
 	[FAULT_SLOW_LINK] = "a link is slow",
 	[FAULT_LOSS] = "a link loses packets",
-	[FAULT_LATE] = "answers are late, then none come",
+	[FAULT_LATE] = "a holder is answered late, or no more",
 	[FAULT_RESET] = "connections are reset",
 	[FAULT_FORGOTTEN] = "connections are half-open",
 	[FAULT_STOP] = "a server is stopped",
@@ -870,16 +870,24 @@ static void do_befall(void *context, uint64_t value)
 	}
 }
 
+static void cut_holder(size_t client)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		cut(client, i, 0, 2 * plan.client[client].ttl * MS);
+}
+
 bool plan_is_late(size_t client)
 {
+	for (size_t i = 0; i < plan.faults; i++)
+		if (plan.fault[i].armed && plan.fault[i].kind == FAULT_LATE)
+			return true;
 	return world_now < late_until[client];
 }
 
 void plan_held(size_t client)
 {
-	if (plan_is_late(client))
-		for (size_t i = 0; i < plan.servers; i++)
-			cut(client, i, 0, 2 * plan.client[client].ttl * MS);
+	if (world_now < late_until[client])
+		cut_holder(client);
 	for (size_t i = 0; i < plan.faults; i++) {
 		struct fault *fault = &plan.fault[i];
 
@@ -887,6 +895,11 @@ void plan_held(size_t client)
 			continue;
 		fault->armed = false;
 		fault->host = client;
+		if (fault->kind == FAULT_LATE) {
+			plan_faults[FAULT_LATE]++;
+			cut_holder(client);
+			return;
+		}
 		world_at(world_now + fault->detail / 1000 % (20 * MS),
 			 do_befall, fault, 2);
 		return;

@@ -61,7 +61,7 @@ enum fault_kind {
 	FAULT_CUT_NODE,  /* all links of a server */
 	FAULT_SLOW_LINK, /* far away for a while */
 	FAULT_LOSS,
-	FAULT_LATE, /* a client's answers, and once it holds KEY it is cut off */
+	FAULT_LATE, /* a client's answers, and once it holds KEY it is cut off; or only that */
 	FAULT_RESET,
 	FAULT_FORGOTTEN, /* half-open connections */
 	FAULT_STOP,      /* a server */
@@ -157,7 +157,7 @@ int64_t plan_idle(void);
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);
 
-/* Whether its answers are late now, on purpose. */
+/* Whether it is cut off once it holds its key: COMMAND is to last until its guard ends it. */
 bool plan_is_late(size_t client);
 
 /* Whether a storm goes on. */
