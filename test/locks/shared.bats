@@ -344,7 +344,7 @@ contend() {
 	done
 }
 
-@test "a reader that asks twice has a fence of its own, larger than that of one which came in between" {
+@test "a reader that asks twice gets a new fence if another reader came in between" {
 	local kind mine others
 	use 1
 	proxies_start

@@ -40,11 +40,12 @@ local function stored_fence()
   return known_fence
 end
 
--- The fence for `who`, which is stored here, too: larger than all that were granted here. By the clock, it is
--- also larger than fences that this server has not heard of (a replica that lagged behind) or has forgotten
--- (a restart from an older dump). Who asks again keeps it, unless somebody who shares KEY has been granted a
--- larger one since: a waiter relies on no fence before a quorum has granted one, and by then this server may be
--- the only one of that quorum that knows how far the fences have come.
+-- The fence for `who`, which is also the one to store. A new one is larger than all that were granted here. By
+-- the clock, it is also larger than fences that this server has not heard of (a replica that lagged behind) or
+-- has forgotten (a restart from an older dump). A token that is put back gets its own, or the stored one if that
+-- is larger. A token that asks again keeps its fence, unless somebody who shares KEY has been granted a larger
+-- one since; then it gets a new one. It may have no quorum yet, and when it does, this server may be the only
+-- one of that quorum that knows how far the fences have come.
 local function next_fence(who, wish, again)
   local stored = stored_fence()
   if (wish.kept or 0) > 0 then
