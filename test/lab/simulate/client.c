@@ -218,7 +218,7 @@ static void open_session(struct client *client, struct session *session,
 		describe(session->locks[i], client, settings);
 }
 
-/* Of several keys the one that a lock is of. */
+/* Which of its keys this lock is for. */
 static size_t key_of(const struct client *client, const struct session *session,
 		     const struct lock *lock)
 {
@@ -290,7 +290,7 @@ static const char *end_of(struct client *client)
 	return "exit 0";
 }
 
-/* What giving back needs to know. */
+/* For give_back(). */
 struct giving {
 	struct client *client;
 	struct session *session;

@@ -26,7 +26,7 @@ struct figures figures;
 
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
-static int64_t ran; /* us: when somebody did last */
+static int64_t ran; /* us: when a COMMAND last ran */
 
 /* The largest fences so far: of all, and of those by kind, owner and slot. */
 static struct {
@@ -228,24 +228,24 @@ void judge_waiters(void)
 			check_wait(i);
 }
 
-/* Readers let each other pass; how permits and owners are served is not judged. */
-static bool exclude(enum kind waiter, enum kind holder)
+/* Readers may pass each other. In which order permits and owners are served is not judged. */
+static bool cannot_share(enum kind waiter, enum kind holder)
 {
 	return waiter == KIND_EXCLUSIVE ||
 	       (waiter == KIND_SHARED && holder == KIND_EXCLUSIVE);
 }
 
-/* Whether both came when it was calm and stood in line, the one who waits long before the
- * other, who has KEY now. (After a split vote a waiter is not in line for a moment, and who
- * looks then may have it. Who wants several keys stands in one line after the other, and who
- * is far away in none for long.) */
+/* Whether both came when it was calm and stood in line, the one the waiter long before
+ * the holder. (After a split vote a waiter is not in line for a moment, and whoever asks
+ * then may get KEY. A client that wants several keys stands in one line after the other,
+ * and one that is far away in none for long.) */
 static bool is_passed(size_t waiter, size_t holder, size_t key)
 {
 	const struct client_plan *its = &plan.client[waiter];
 
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
 	       plan_is_near(waiter) &&
-	       exclude(its->kind, plan.client[holder].kind) &&
+	       cannot_share(its->kind, plan.client[holder].kind) &&
 	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&
 	       waits[waiter].since + LONG_BEFORE < waits[holder].since;

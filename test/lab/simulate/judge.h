@@ -6,7 +6,7 @@
 
 #include "plan.h"
 
-/* COMMAND of a client runs from now on: to be told of each of its keys. part: the owner
+/* COMMAND of a client runs from now on: called for each of its keys. part: the owner
  * of a reentrant lock, or the slot of a permit, else 0. */
 void judge_begin(size_t client, size_t key, int64_t fence, int64_t part);
 void judge_end(size_t client);
@@ -21,7 +21,8 @@ void judge_waiters(void);
 /* The largest fence of the key that anybody has held. */
 int64_t judge_fence(size_t key);
 
-/* A client has ended that may have held a key, by a token: soon nobody does by that. */
+/* A client has ended that may have held the key with this token. A second later, or that
+ * long after --min-hold (kept, ms), no server may have it any more. */
 void judge_left(size_t key, const char *token, int64_t kept);
 
 /* What is left on the servers when nobody holds anything, or wants to. */

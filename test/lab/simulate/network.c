@@ -14,8 +14,8 @@
 #define FDS_MOST 8192
 #define RTO (200 * MS) /* until what was lost is sent again */
 
-/* Until a kernel gives up a half-open connection: what was sent is not acknowledged; or
- * nothing was, and it asks (stream.c). */
+/* After how long a kernel gives up a half-open connection: if data that was sent is not
+ * acknowledged; and if nothing was sent, and it probes (stream.c). */
 #define UNACKNOWLEDGED (5 * SECOND)
 #define IDLE (15 * SECOND)
 

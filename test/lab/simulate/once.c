@@ -21,7 +21,7 @@ struct run {
 	} at[NODES_MOST];
 };
 
-static struct run runs[CLIENTS_MOST][KEYS_MOST]; /* the one that runs, or did */
+static struct run runs[CLIENTS_MOST][KEYS_MOST]; /* the current or last one */
 static int64_t takes[CLIENTS_MOST];              /* us */
 static struct run successes[KEYS_MOST][SUCCESSES];
 static size_t counts[KEYS_MOST];
@@ -224,7 +224,7 @@ static int64_t refused_at(size_t client)
 
 void once_refused(size_t client, size_t key)
 {
-	/* no clock is faster than that */
+	/* by the fastest clock that there may be (DRIFT) */
 	int64_t ago = (world_now - refused_at(client)) / MS * 1005 / 1000;
 
 	figures.refused++;

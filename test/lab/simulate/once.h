@@ -1,10 +1,10 @@
 /*
- * What --once-in promises of a key, judged while it happens:
+ * What --once-in promises, judged in the course of a run:
  *
- *  - COMMAND does not begin where a run that succeeded began less than DURATION before,
- *    if a quorum has noted that success and has not forgotten it.
- *  - COMMAND is not refused because of a success where there was none within DURATION: a
- *    job must not rest for ever.
+ *  - COMMAND does not begin if a run that succeeded began less than DURATION before, and
+ *    a quorum has noted that success and has not forgotten it.
+ *  - COMMAND is not refused if no run that succeeded began within DURATION: a job must
+ *    not rest for ever.
  *
  * A success is a COMMAND that its guard did not stop, with exit status 0, under a lock that
  * was not lost. A server has noted it once it has answered the first request of the release
@@ -14,21 +14,20 @@
  * too. So LOCK_OK does not mean that a quorum has noted anything, and is not looked at.
  *
  * Why a quorum is enough: the next holder has votes of a quorum, too, so there is a server
- * in both. It had noted the success before it gave its vote: of an exclusive lock, it does
- * not vote for the next one before, and forgets the last one if that lease ends first, so
- * that a release that is late notes nothing. If several may hold KEY, a vote can come
- * first; so only what was noted before the next one began to ask counts then.
+ * in both. For an exclusive lock, that server noted the success before it voted for the
+ * next holder: it votes after the release, or after the lease has ended, and then a late
+ * release notes nothing. If several may hold KEY, the vote can come before the note; so
+ * then a success counts only if it was noted before the next client began to ask.
  *
- * When a run began is when a server has granted it KEY, and how long ago that is each says
- * by its own clock: how far the clocks of servers are apart, and how fast they run, does
- * not matter. All servers of a quorum have to say that it is less than DURATION.
+ * A run began when a server granted it KEY, and each server tells by its own clock how long
+ * ago that was: it does not matter how far servers' clocks are apart, or how fast they run.
+ * All servers of a quorum have to say that it is less than DURATION.
  *
- * The second promise is judged by what servers know, too: one that was stopped may grant
- * KEY only when COMMAND has ended, and one that gets KEY back says that the run began then.
- * So to these a run began later than it did, and that is when DURATION begins for them.
+ * The second promise, too, is judged by what servers know. A server that was stopped may
+ * grant KEY only after COMMAND has ended, and one to which KEY is put back says that the
+ * run began then. For these the run began later than it did, and so does DURATION.
  *
- * A server that forgets KEY's data has noted nothing before that; if these are too many,
- * nothing is promised.
+ * What a server has forgotten, it has not noted. If too many forget, nothing is promised.
  */
 #ifndef ONCE_H
 #define ONCE_H

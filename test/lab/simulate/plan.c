@@ -23,10 +23,10 @@ struct plan plan;
 bool plan_permits, plan_several;
 size_t plan_faults[FAULT_KINDS];
 
-static int64_t cuts[HOSTS_MOST][NODES_MOST];
+static int64_t usual[HOSTS_MOST][NODES_MOST]; /* distances, without faults */
 static int64_t late_until[HOSTS_MOST];
 static int64_t lost =
-	-1000 * SECOND; /* when one lost something while it was up */
+	-1000 * SECOND; /* when a server last lost data while it was up */
 static struct store *old[NODES_MOST]; /* what a server has on its disk */
 
 const char *const fault_names[FAULT_KINDS] = {
@@ -126,7 +126,7 @@ static void draw_clients(struct chance *chance)
 		draw_client(chance, i);
 }
 
-/* Those of --once-in: what is drawn here changes nothing else. */
+/* Keys with --once-in. A chance of its own, so nothing else in the seed's plan changes. */
 static void draw_once(uint64_t seed)
 {
 	static const int64_t times[] = {500, 2000, 5000, 10000, 20000};
@@ -159,8 +159,8 @@ static void want_also(struct chance *chance, struct client_plan *client)
 	}
 }
 
-/* Those that want several keys, of those that want an exclusive one. All such keys are
- * as the first of them is, as redlock has one --ttl for all. */
+/* Some of the clients that want an exclusive key want others with it. redlock has one
+ * --ttl for all of them, so all exclusive keys become like the first. */
 static void draw_several(uint64_t seed)
 {
 	struct chance chance = chance_of(seed, 4);
@@ -285,10 +285,10 @@ static int64_t count_half_open(void)
 	return count;
 }
 
-/* Where some hold a key while they wait for another: when no redlock is started any
- * more, one of those that are there can always go on (cmd/several.h), so it is as if
- * one went after the other; and until then the time passes. Each connection of a client
- * may be half-open, which it finds out when it asks for that key. */
+/* If some clients hold a key while they wait for another. Once no redlock is started any
+ * more (STRETCH), one of those that run can always go on (cmd/several.h), so at worst they
+ * go one after the other. Each connection of a client may be half-open, which the client
+ * finds out when it asks for that key. */
 static int64_t bound_of_several(int64_t way)
 {
 	int64_t sum = STRETCH + count_half_open() * KEYS_MOST * HALF_OPEN * MS;
@@ -344,7 +344,7 @@ static int64_t draw_time(struct chance *chance)
 		       : chance_between(chance, 0, pick(chance, times, 4) * MS);
 }
 
-/* Without those that keep answers back, for FORGETS_TOLD. */
+/* For FORGETS_TOLD none that delays an answer. */
 static enum fault_kind draw_kind(struct chance *chance)
 {
 	static const enum fault_kind told[] = {FAULT_AMNESIA, FAULT_EMPTIED,
@@ -374,7 +374,8 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 	};
 }
 
-/* With what follows from it: forget_together() and plan_held() cut links. */
+/* When it is over, and links are whole again: forget_together() and plan_held() cut some
+ * for longer than it lasts. */
 static int64_t ends_at(const struct fault *fault)
 {
 	bool cuts_more =
@@ -429,7 +430,8 @@ static void draw_links(struct chance *chance)
 			};
 }
 
-/* As --quarantine, max-ttl, and what is used without either have it. */
+/* How servers forget, and the clients' quarantines: a client's own ttl (--quarantine), the
+ * default for that ttl, or the longest ttl of all (max-ttl). */
 static void draw_quarantine(struct chance *chance)
 {
 	int64_t forgetting = chance_between(chance, 0, 9);
@@ -509,7 +511,7 @@ void plan_print(void)
 	static const char *const forgettings[] = {
 		[FORGETS_CAUGHT_UP] = "",
 		[FORGETS_AT_ANY_TIME] = " that forget at any time",
-		[FORGETS_TOLD] = " that forget one at a time",
+		[FORGETS_TOLD] = " that forget what another one knows",
 	};
 
 	printf("seed %llu: %zu servers%s\n", (unsigned long long)plan.seed,
@@ -560,7 +562,7 @@ static void do_near(void *context, uint64_t value)
 	struct link *link = &links[fault->host][fault->node];
 
 	(void)value;
-	link->distance = cuts[fault->host][fault->node];
+	link->distance = usual[fault->host][fault->node];
 	link->lost = 0;
 }
 
@@ -641,7 +643,7 @@ static bool has_old_record(struct node *node, size_t key)
 	return began != 0 && began <= now - 2 * longest_ttl();
 }
 
-/* Whether another server knows all holders that this one knows. */
+/* Whether one other server knows all holders that this one knows. */
 static bool is_known_elsewhere(const struct node *node, size_t key)
 {
 	struct word name = name_of(key);
@@ -654,7 +656,7 @@ static bool is_known_elsewhere(const struct node *node, size_t key)
 	return false;
 }
 
-/* Whether it is among what the plan allows (plan.h). up: it is not to be restarted. */
+/* Whether the plan allows it now (enum forgetting). up: it stays up. */
 static bool may_forget(const struct node *node, bool up)
 {
 	if (plan.servers < 3)
@@ -757,7 +759,8 @@ static void befall_client(const struct fault *fault)
 	}
 }
 
-/* Where servers forget at any time, several do at once; sometimes nobody sees the others. */
+/* Several servers forget at once; with FORGETS_AT_ANY_TIME the others are sometimes out of
+ * reach meanwhile. */
 static void forget_together(const struct fault *fault)
 {
 	bool alone = plan.forgetting == FORGETS_AT_ANY_TIME &&
@@ -915,8 +918,8 @@ static bool is_held(const struct node *node)
 	return false;
 }
 
-/* A server that keeps nothing at once has something on its disk from time to time. To
- * forget a lease, but not the record, is worst: often it was there when nobody held a key. */
+/* From time to time a server dumps its data to its disk. The worst it can forget is a lease
+ * but not the record, so where servers may do so there is no dump while a key is held. */
 static void do_save(void *context, uint64_t value)
 {
 	struct node *node = context;
@@ -975,7 +978,7 @@ void plan_begin(void)
 	}
 	for (size_t i = 0; i < plan.clients; i++)
 		for (size_t k = 0; k < plan.servers; k++)
-			cuts[i][k] = links[i][k].distance;
+			usual[i][k] = links[i][k].distance;
 	for (size_t i = 0; i < plan.faults; i++)
 		if (!plan.fault[i].dropped)
 			world_at(plan.fault[i].at, do_befall, &plan.fault[i],

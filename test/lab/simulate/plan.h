@@ -8,14 +8,14 @@
  * The faults stay within what redlock promises (redlock-protocol(7), Servers that
  * forget):
  *  - A single server keeps its data.
- *  - Of several servers one forgets when the plan says so (enum forgetting). One that is
- *    emptied, or loses a key, while it is up does so only while all others have had a
- *    record of each key for longer than two ttls, and all who want one have one ttl, but
- *    for FORGETS_TOLD: who has not heard of a longer ttl would not wait for its end.
+ *  - Of several servers one forgets when enum forgetting allows it. Except with
+ *    FORGETS_TOLD, a server that is up is emptied, or loses a key, only if all others
+ *    have had a record of each key for longer than two ttls, and all users of a key have
+ *    the same ttl: one that has not heard of a longer ttl would not wait for its end.
  *  - Clocks run at rates that differ by less than the drift. The wall clocks of clients
  *    are set at will; those of servers are not, as leases end by them.
- *  - In some runs those who use KEY have ttls of their own. The quarantine is at least
- *    the longest ttl but for FORGETS_TOLD.
+ *  - In some runs the users of a key have different ttls. With several servers the
+ *    quarantine is at least the longest ttl, except with FORGETS_TOLD.
  *  - COMMAND ends when the guard says so: at the end of validity at the latest.
  */
 #ifndef PLAN_H
@@ -34,15 +34,15 @@ struct key_plan {
 	enum kind kind;  /* of those who use it; exclusive: some may share it */
 	int64_t permits; /* 1 to PERMITS_DRAWN */
 	bool mixed;      /* some of its users share it */
-	int64_t ttl;     /* ms, and so below; the longest of its users' */
-	int64_t once_in; /* 0: a run is needed, whatever has been */
-	int64_t remember; /* -1: as ever */
+	int64_t ttl;     /* ms, as all times below; the longest of its users */
+	int64_t once_in; /* 0: without --once-in */
+	int64_t remember; /* -1: without --remember */
 	size_t users;     /* those who may wait for it */
 };
 
 struct client_plan {
 	size_t key;
-	size_t also[KEYS_MOST - 1], also_count; /* all at once */
+	size_t also[KEYS_MOST - 1], also_count; /* with it, all or none */
 	enum kind kind;
 	int64_t ttl;
 	int64_t timeout; /* of a round */
@@ -61,7 +61,7 @@ enum fault_kind {
 	FAULT_CUT_NODE,  /* all links of a server */
 	FAULT_SLOW_LINK, /* far away for a while */
 	FAULT_LOSS,
-	FAULT_LATE, /* a client's answers, and once it holds KEY it is cut off; or only that */
+	FAULT_LATE, /* a client's answers; once it holds KEY, it is cut off. Or only that */
 	FAULT_RESET,
 	FAULT_FORGOTTEN, /* half-open connections */
 	FAULT_STOP,      /* a server */
@@ -99,18 +99,18 @@ struct stretch {
 #define STRETCHES_MOST 4
 
 enum forgetting {
-	/* While all others know the fences of all keys. So no server forgets before the
-	 * last one that did has caught up. */
+	/* A server may forget while all others know the fences of all keys: not before
+	 * the last one that forgot has caught up. */
 	FORGETS_CAUGHT_UP,
-	/* Those that are restarted, at any time, and any number of them. As the
-	 * quarantine is as long as any ttl, exclusion is judged all the same, but fences
-	 * are not. */
+	/* Any number of servers may be restarted without their data, at any time.
+	 * Exclusion is judged all the same, as the quarantine is as long as any ttl, but
+	 * fences are not. */
 	FORGETS_AT_ANY_TIME,
-	/* Any number, at any time, but for one that knows all holders; while they are up,
-	 * one in the time of the longest ttl. The quarantine of
-	 * each client is its own ttl: what saves it is what that server tells it. So
-	 * nothing keeps an answer back: the servers are near, and no network fails.
-	 * Fences are not judged. */
+	/* Any number may forget, at any time, as long as another server knows all
+	 * holders that they know; while they are up, one in a little more than the
+	 * longest ttl. The quarantine of each client is its own ttl, so it depends on
+	 * what the other server tells it. Therefore nothing delays an answer: the servers
+	 * are near, and no network fails. Fences are not judged. */
 	FORGETS_TOLD,
 };
 
@@ -119,7 +119,7 @@ struct plan {
 	size_t servers, keys, clients, faults, stretches;
 	int64_t quarantine; /* ms; the longest of the clients' */
 	enum forgetting forgetting;
-	bool uneven;  /* those who use a key have ttls of their own */
+	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
@@ -128,8 +128,9 @@ struct plan {
 };
 
 extern struct plan plan;
-extern bool plan_permits; /* all keys have two permits or more */
-extern bool plan_several; /* some clients want several keys at once */
+extern bool plan_permits; /* --permits: all keys have two or more */
+extern bool
+	plan_several; /* --several: so that some clients want several keys */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);
@@ -146,12 +147,12 @@ bool plan_wants(size_t client, size_t key);
 /* The longest that a waiter of this key may wait in a calm stretch, us. */
 int64_t plan_bound(size_t key);
 
-/* Whether answers come well within its rounds. */
+/* Whether answers come well within the rounds of this client. */
 bool plan_is_near(size_t client);
 
-/* How long all who want a key may wait while it is calm and nobody runs, us, where some
- * want several keys: if they waited in a circle, it would last until leases end. INT64_MAX:
- * the servers are too far for any such bound. */
+/* If some clients want several keys: how long (us) all may wait while it is calm and
+ * nobody runs. (If they waited in a circle, it would last until leases end.) INT64_MAX:
+ * no client wants several, or servers are too far away for such a bound. */
 int64_t plan_idle(void);
 
 /* This client holds its key: what was armed befalls it soon. */

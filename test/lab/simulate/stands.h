@@ -18,7 +18,7 @@
 
 /* What a guard was told last. */
 struct stand_guard {
-	struct guard guard;          /* the first; its locks and their times */
+	struct guard guard;          /* must come first */
 	struct lease_times times;    /* the earliest */
 	void (*told)(void *context); /* called when they change */
 	void *context;

@@ -55,17 +55,17 @@ const char *store_type(struct store *store, int64_t now, struct word key);
 int64_t store_field(struct store *store, int64_t now, struct word key,
 		    const char *field);
 
-/* Whether all that the key is here the other store has, too: its value, or its items. */
+/* Whether the other store has the same value of the key, or the names of all its items. */
 bool store_is_covered(struct store *store, int64_t now, struct word key,
 		      struct store *other, int64_t others_now);
-/* A field of a hash, and the last element of a list that begins so; data is NULL if there
- * is none. */
+/* The value of a hash's field, and the last element of a list that begins with this; data
+ * is NULL if there is none. */
 struct word store_value(struct store *store, int64_t now, struct word key,
 			const char *field);
 struct word store_element(struct store *store, int64_t now, struct word key,
 			  const char *beginning);
 
-/* Whether it is a string, and this one. */
+/* Whether the key is a string, and equal to text. */
 bool store_holds(struct store *store, int64_t now, struct word key,
 		 const char *text);
 
