@@ -60,7 +60,7 @@ mutate:
 
 ## valgrind    the tests with all memory watched, or TESTS='FILE ...'
 # On a machine that has nothing else to do: a start costs as much as 200 do
-# otherwise. 24 tests are left out, which say why.
+# otherwise. Some tests are left out, each of which says why.
 valgrind: tests
 	$(Q)BUILD=$(abspath $(BUILD)) test/lab/valgrind/run \
 		$(or $(TESTS),$(filter-out test/lab/%,$(wildcard test/*/*.bats)))

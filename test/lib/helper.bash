@@ -243,9 +243,9 @@ MOUNTS=(unshare --mount)
 ((EUID == 0)) || MOUNTS+=(--map-current-user --keep-caps)
 
 # set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in
-# the end with all that runs in it. It is in memory: how long a busy disk lets a server wait that
-# writes each change (appendfsync always) is not what is tested. No program can be run there:
-# those are for SET_IN=/tmp.
+# the end with all that runs in it. It is in memory, so that a server which writes each change
+# (appendfsync always) does not wait for a busy disk. Programs may not be executable there: a set
+# that contains some has SET_IN=/tmp.
 set_new() {
 	local parent=${SET_IN:-/dev/shm}
 	[[ -w $parent ]] || parent=/tmp
