@@ -228,6 +228,8 @@ void once_refused(size_t client, size_t key)
 	int64_t ago = (world_now - refused_at(client)) / MS * 1005 / 1000;
 
 	figures.refused++;
+	if (plan.key[key].remember >= 0)
+		return; /* what the servers knew may have expired by now */
 	for (size_t n = first_of(key); n < counts[key]; n++)
 		if (has_fresh(success_at(key, n), key, ago + 2))
 			return;

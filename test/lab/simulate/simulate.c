@@ -19,17 +19,17 @@
  * first seed from 1 on that shows it:
  *
  *	extend-shortens 1, once-anyway 2, release-anybody 5, get-then-del 5,
- *	late-reply 5, silent-unreleased 8, slots-together 18, stale-message 30,
- *	extend-anybody 53, no-quarantine 85
+ *	late-reply 5, silent-unreleased 8, slots-together 18, validity-from-reply 18,
+ *	stale-message 30, extend-anybody 53, no-quarantine 85
  *
- * What it has not shown in a few hundred seeds: no-drift, no-hearing, no-learning, no-record,
- * no-until, young-is-old and short-quarantine, as no server forgets here that would make
- * a quorum with one that lags (plan.h), and all who use KEY have one ttl, which the
- * quarantine is not below; validity-from-reply, raise-always, reads-on and
- * slot-unchecked, as they need several rare things at once. What it cannot see:
- * blind-is-empty, parents-only and no-guard (processes), hung-answer and hung-message
- * (Sentinels), unacknowledged (replicas), trusts-file (users), later-is-ours (other
- * versions).
+ * What it has not shown in a few hundred seeds: no-drift (1322 at an earlier commit), as
+ * somebody must have KEY within milliseconds after a lease; no-record, no-until,
+ * no-hearing, no-learning, young-is-old and short-quarantine, as a server must forget while
+ * one that makes a quorum with it has not heard of the holder; raise-always, reads-on,
+ * keeps-broken and slot-unchecked, as they need several rare things at once. What it
+ * cannot see: blind-is-empty, parents-only and no-guard (processes), hung-answer and
+ * hung-message (Sentinels), unacknowledged (replicas), trusts-file (users), later-is-ours
+ * (other versions).
  *
  * The modules, from below: world.h (time, chance, processes), store.h (what a Redis server
  * remembers), network.h (servers and connections), stands.h (what stands in for the
