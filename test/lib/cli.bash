@@ -36,7 +36,7 @@ refuses() {
 # reachable: $SET with a copy of redlock for other users, as this tree may be in /root; only as root.
 reachable() {
 	[[ $(id -u) == 0 ]] || skip "needs root to be somebody else"
-	SET_IN=/tmp set_new
+	set_new
 	chmod 755 "$SET"
 	install -m 755 "$REDLOCK" "$SET/redlock"
 	REDLOCK=$SET/redlock

@@ -242,14 +242,10 @@ set_stop() {
 MOUNTS=(unshare --mount)
 ((EUID == 0)) || MOUNTS+=(--map-current-user --keep-caps)
 
-# set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in
-# the end with all that runs in it. It is in memory, so that a server which writes each change
-# (appendfsync always) does not wait for a busy disk. Programs may not be executable there: a set
-# that contains some has SET_IN=/tmp.
+# set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in the end
+# with all that runs in it.
 set_new() {
-	local parent=${SET_IN:-/dev/shm}
-	[[ -w $parent ]] || parent=/tmp
-	SET=$(mktemp -d "$parent/rl.XXXXXX")
+	SET=$(mktemp -d "${SET_IN:-/tmp}/rl.XXXXXX")
 	echo "$SET" >>"${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/sets"
 }
 
@@ -278,9 +274,11 @@ servers_start_tcp() {
 }
 
 servers_new() {
-	local - kind=$1 count=$2 i
+	local - kind=$1 count=$2 i SET_IN=/tmp
 	set +T
 	shift 2
+	# how long a busy disk lets a server wait that writes each change is not what is tested
+	[[ " $* " != *' --appendonly yes '* || ! -w /dev/shm ]] || SET_IN=/dev/shm
 	set_new
 	export SERVERS=$SET SERVER_COUNT=$count
 	for ((i = 0; i < count; i++)); do
