@@ -36,7 +36,7 @@ setup_file() {
 
 # kernel: qemu-user has handlers of its own for what is ignored, and ends by a signal in its own words
 # native: valgrind dumps core by itself
-# bats test_tags=kernel, native
+# bats test_tags=kernel,native
 @test "redlock dies of the signal that killed COMMAND, with no core of its own" {
 	mkdir "$TMP/cwd"
 	cd "$TMP/cwd"

@@ -155,7 +155,6 @@ static void want_also(struct chance *chance, struct client_plan *client)
 		    (client->also_count > 0 && chance_is(chance, 500)))
 			continue;
 		client->also[client->also_count++] = i;
-		plan.key[i].users++;
 	}
 }
 
@@ -179,7 +178,6 @@ static void draw_several(uint64_t seed)
 			plan.several = true;
 		*key = *first;
 		memcpy(key->name, was.name, sizeof(was.name));
-		key->users = was.users;
 	}
 	for (size_t i = 0; plan.several && i < plan.clients; i++)
 		if (plan.client[i].kind == KIND_EXCLUSIVE &&
@@ -432,7 +430,7 @@ static void draw_links(struct chance *chance)
 
 /* How servers forget, and the clients' quarantines: a client's own ttl (--quarantine), the
  * default for that ttl, or the longest ttl of all (max-ttl). */
-static void draw_quarantine(struct chance *chance)
+static void draw_forgetting(struct chance *chance)
 {
 	int64_t forgetting = chance_between(chance, 0, 9);
 	bool guessed = chance_is(chance, plan.uneven ? 500 : 50);
@@ -472,7 +470,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
-		draw_quarantine(&chance);
+		draw_forgetting(&chance);
 	draw_links(&chance);
 	draw_faults(&chance);
 }

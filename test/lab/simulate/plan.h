@@ -129,8 +129,7 @@ struct plan {
 
 extern struct plan plan;
 extern bool plan_permits; /* --permits: all keys have two or more */
-extern bool
-	plan_several; /* --several: so that some clients want several keys */
+extern bool plan_several; /* --several: some clients want several keys */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);

@@ -268,31 +268,12 @@ void log_step(const char *format, ...)
 	va_end(arguments);
 }
 
-void log_notice(const char *format, ...)
-{
-	va_list arguments;
-
-	if (!world_tells)
-		return;
-	va_start(arguments, format);
-	tell(format, arguments);
-	va_end(arguments);
-}
+void log_notice(const char *format, ...) __attribute__((alias("log_step")));
+void log_error(const char *format, ...) __attribute__((alias("log_step")));
 
 void log_hurry(bool hurry)
 {
 	(void)hurry;
-}
-
-void log_error(const char *format, ...)
-{
-	va_list arguments;
-
-	if (!world_tells)
-		return;
-	va_start(arguments, format);
-	tell(format, arguments);
-	va_end(arguments);
 }
 
 bool log_is_verbose(void)
