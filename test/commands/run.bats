@@ -405,6 +405,8 @@ signal_state() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "in a terminal ^Z stops redlock and COMMAND, and fg goes on with both" {
 	cat >"$TMP/scene" <<-SCENE
 		set -m

@@ -467,6 +467,8 @@ setup_file() {
 	key_free 0
 }
 
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "^Z at any moment of a start stops redlock, and after that it goes on" {
 	run timeout -k 1 100 python3 -I "$ROOT/test/lib/tools/suspend.py" 200 $((10 * SLOW)) \
 		"$REDLOCK" run -q --quarantine 0 "$KEY" sleep 300
