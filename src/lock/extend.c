@@ -140,9 +140,20 @@ static void on_late(void *context, size_t i, const struct reply *reply)
 	heal(lock, i);
 }
 
+static bool has_news(void *context)
+{
+	const struct lock *lock = context;
+
+	return lock->listening.news;
+}
+
 enum gathered lock_idle(struct lock *lock, struct wait wait)
 {
-	struct reply_handler handler = {lock, on_late, NULL};
+	struct reply_handler handler = {lock, on_late, has_news};
+	enum gathered gathered =
+		quorum_idle(lock->ballot.quorum, wait, &handler);
 
-	return quorum_idle(lock->ballot.quorum, wait, &handler);
+	if (gathered == GATHER_CERTAIN)
+		lock->listening.news = false;
+	return gathered;
 }

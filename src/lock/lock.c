@@ -32,6 +32,7 @@ void lock_adopt(struct lock *lock, const char *token)
 
 void lock_release_memory(struct lock *lock)
 {
+	listening_end(&lock->listening, lock->ballot.quorum);
 	names_release(&lock->names);
 	buffer_release(&lock->wish.description);
 	buffer_release(&lock->ended);

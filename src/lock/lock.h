@@ -60,7 +60,8 @@
  * saying that somebody has asked for it; and a break stands once as many servers as
  * make a quorum have it, since no quorum is left that could keep the lock. Servers that
  * have lost the wish with their data answer *gone*, which keeps nothing either; the
- * break repeats the wish while it waits. It names the tokens that are asked, so a
+ * break repeats the wish while it waits. Whoever has waited is told at once that a
+ * renewal is worth while (listening.h). The wish names the tokens that are asked, so a
  * request that is late, or comes twice, stops nobody who holds KEY later.
  *
  * An attempt that got no lock is released on every server, even on those that
@@ -71,6 +72,7 @@
 
 #include "base/bounds.h"
 #include "lock/ballot.h"
+#include "lock/listening.h"
 #include "lock/names.h"
 #include "lock/run.h"
 #include "lock/silence.h"
@@ -138,6 +140,7 @@ struct lock {
 	struct grant grant;
 	struct ballot ballot;
 	struct silence silence;
+	struct listening listening; /* while the lock is held, after a wait */
 	struct before_wait before_wait;
 	/* a release may still be on its way there: no token goes there again */
 	bool barred[SERVERS_MAX];
@@ -201,7 +204,8 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 
 /*
  * While it waits, reads what servers send late. A server that answers the last
- * renewal only now, and says that KEY is gone there, gets the lock back.
+ * renewal only now, and says that KEY is gone there, gets the lock back. CERTAIN: there
+ * is reason for a renewal (listening.h).
  */
 enum gathered lock_idle(struct lock *lock, struct wait wait);
 

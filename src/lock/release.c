@@ -60,6 +60,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_release(lock, i, min_hold);
 	quorum_gather(ballot->quorum, wait_until(until), &handler);
+	listening_end(&lock->listening, ballot->quorum);
 	lock_hurry(lock, false);
 	if (ballot_has_quorum(ballot))
 		return LOCK_OK;

@@ -280,7 +280,8 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 	question.how = ASK_STICKY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, slots_lua,
-		   settle_lua, redisson_lua, holders_lua, data_lua, break_lua),
+		   settle_lua, redisson_lua, holders_lua, data_lua,
+		   listening_lua, break_lua),
 	    (const char *[]){holder, foreign ? "1" : "0", why}, 3);
 }
 
@@ -291,8 +292,8 @@ void script_ask(struct quorum *quorum, size_t i, const struct names *names,
 
 	question.how = ASK_STICKY;
 	ask(&question,
-	    SCRIPT(common_lua, lease_lua, runs_lua, holders_lua, data_lua,
-		   ask_lua),
+	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, holders_lua,
+		   data_lua, listening_lua, ask_lua),
 	    (const char *[]){digests, why}, 2);
 }
 

@@ -10,6 +10,9 @@
 #include "base/threads.h"
 #include "base/title.h"
 
+#define LISTEN_AFTER 100 /* ms: a command that ends sooner needs no thread */
+#define APART 100 /* ms from one renewal to the next, whoever asks for it */
+
 struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after)
 {
 	return lease_times(lock->grant.valid, lock->grant.lease, lock->wish.ttl,
@@ -94,6 +97,7 @@ static bool renew(struct watchdog *watchdog, int interrupt)
 	struct error latest = {0};
 	enum lock_result result;
 
+	watchdog->began = clock_ms();
 	if (deadline_passed(watchdog->end)) {
 		watchdog_explain(watchdog, &latest);
 		lose(watchdog, &latest);
@@ -133,13 +137,25 @@ static struct deadline next_round(const struct watchdog *watchdog)
 	return deadline_earlier(watchdog->next, watchdog->end);
 }
 
+/* False if it was interrupted. */
+static bool await_round(struct watchdog *watchdog, int interrupt)
+{
+	enum gathered gathered;
+
+	while ((gathered = lock_idle(
+			watchdog->lock,
+			(struct wait){next_round(watchdog), interrupt})) ==
+	       GATHER_CERTAIN)
+		watchdog->next = deadline_earlier(
+			watchdog->next, deadline_at(watchdog->began + APART));
+	return gathered == GATHER_OVER;
+}
+
 static void *run(void *argument)
 {
 	struct watchdog *watchdog = argument;
 
-	while (lock_idle(watchdog->lock,
-			 (struct wait){next_round(watchdog), watchdog->stop}) !=
-		       GATHER_INTERRUPTED &&
+	while (await_round(watchdog, watchdog->stop) &&
 	       renew(watchdog, watchdog->stop))
 		;
 	deadline_end_thread();
@@ -148,9 +164,7 @@ static void *run(void *argument)
 
 bool watchdog_watch(struct watchdog *watchdog, int interrupt)
 {
-	while (lock_idle(watchdog->lock,
-			 (struct wait){next_round(watchdog), interrupt}) !=
-	       GATHER_INTERRUPTED)
+	while (await_round(watchdog, interrupt))
 		if (!renew(watchdog, -1))
 			return false;
 	return true;
@@ -171,6 +185,9 @@ void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 		.lost_event = -1,
 	};
 	watchdog->end = plan(watchdog).term;
+	if (lock->listening.open)
+		watchdog->due = deadline_earlier(watchdog->due,
+						 deadline_in(LISTEN_AFTER));
 	pthread_mutex_init(&watchdog->mutex, NULL);
 	if (has_title(watchdog) && title_is_set())
 		show_lease(lock);

@@ -11,8 +11,9 @@
  * each round) nor by the guard. A thread that is late, stopped or stuck tells
  * the guard nothing, and that is enough to stop COMMAND in time.
  *
- * The thread is started when it is due: before the first renewal, or at once
- * if a server has not answered yet. A command that has ended before does not
+ * The thread is started when it is due: before the first renewal, soon if it has
+ * somebody to listen to (listening.h), or at once if a server has not answered yet. A
+ * command that has ended before does not
  * pay for it. If the thread cannot be started, because COMMAND has filled the
  * limit of processes or of memory, the calling thread makes the round, and
  * hands no signals on during that round (the server timeout, 1 s by default).
@@ -40,6 +41,7 @@ struct watchdog {
 	int64_t kill_after;        /* ms */
 	struct deadline due;       /* _act */
 	struct deadline next, end; /* of rounds: the next one, and the last */
+	int64_t began;             /* ms: when the last round did */
 	unsigned failures;         /* in a row */
 	struct error last;         /* of them */
 	pthread_t thread;

@@ -129,6 +129,22 @@ void mailbox_listen_also(struct mailbox *mailbox, size_t i,
 		ask_also(subscriber, "SSUBSCRIBE", channel);
 }
 
+bool mailbox_settle(struct mailbox *mailbox, const struct listener *listener)
+{
+	bool any = false;
+
+	mailbox->listener = listener;
+	mailbox->settled = true;
+	for (size_t i = 0; i < mailbox->count; i++) {
+		mailbox->per_server[i].also = false;
+		if (mailbox_is_open(mailbox, i))
+			any = true;
+		else
+			give_up(mailbox, i);
+	}
+	return any;
+}
+
 bool mailbox_is_open(const struct mailbox *mailbox, size_t i)
 {
 	return mailbox->per_server[i].state == SUBSCRIPTION_OPEN;
@@ -242,8 +258,12 @@ static void look_after(struct mailbox *mailbox, size_t i)
 			shut(mailbox, i);
 		break;
 	case SUBSCRIPTION_OPEN:
-		if (server_is_down(&mailbox->subscribers[i]) ||
-		    is_elsewhere(mailbox, i))
+		if (!server_is_down(&mailbox->subscribers[i]) &&
+		    !is_elsewhere(mailbox, i))
+			break;
+		if (mailbox->settled)
+			give_up(mailbox, i);
+		else
 			shut(mailbox, i);
 		break;
 	case SUBSCRIPTION_REFUSED:

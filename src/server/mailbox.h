@@ -21,6 +21,9 @@
  * changed is called when it is confirmed, and at each message, whatever that says.
  * If the server refuses it, there is none: the listener has to look by itself.
  *
+ * mailbox_settle is for a listener that can do without what it would miss: what is
+ * open stays open, and nothing is opened any more.
+ *
  * A message may be late, come twice or be forged: the listener decides whether
  * to believe it.
  */
@@ -46,6 +49,7 @@ struct mailbox {
 	struct argument channel, also;
 	uint64_t ticket;
 	int64_t timeout;
+	bool settled;
 	struct {
 		enum {
 			SUBSCRIPTION_SHUT,
@@ -74,6 +78,10 @@ void mailbox_subscribe(struct mailbox *mailbox, struct argument channel);
  * for that. It is the same for all servers, and must outlive the mailbox. */
 void mailbox_listen_also(struct mailbox *mailbox, size_t server,
 			 struct argument channel);
+
+/* From now on for this listener. A subscription that is not open, or breaks later, ends;
+ * none is left: false. The listener's `opened` is not called. */
+bool mailbox_settle(struct mailbox *mailbox, const struct listener *listener);
 
 bool mailbox_is_open(const struct mailbox *mailbox, size_t server);
 

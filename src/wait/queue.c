@@ -373,7 +373,6 @@ void queue_init(struct queue *queue, struct lock *lock, struct busy *busy)
 
 void queue_release(struct queue *queue)
 {
-	queue->lock->ballot.quorum->mailbox = NULL;
 	mailbox_release(&queue->mailbox);
 	free((char *)queue->channel.data);
 	free((char *)queue->requests.redisson.data);
@@ -526,6 +525,16 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 	}
 }
 
+/* If somebody will renew the lock: then it matters when. */
+static void go_on_listening(struct queue *queue)
+{
+	struct lock *lock = queue->lock;
+
+	if (lock->wish.kind != KIND_NONE && lock->wish.validity_needed > 0)
+		listening_begin(&lock->listening, lock->ballot.quorum,
+				&queue->mailbox, &queue->channel);
+}
+
 enum lock_result queue_wait(struct queue *queue, struct wait wait,
 			    struct error *error)
 {
@@ -534,6 +543,8 @@ enum lock_result queue_wait(struct queue *queue, struct wait wait,
 	begin(queue);
 	result = wait_for_votes(queue, wait, error);
 	queue->lock->ballot.quorum->mailbox = NULL;
+	if (result == LOCK_OK)
+		go_on_listening(queue);
 	if (result == LOCK_ERROR)
 		rights_explain(queue->lock, wait.interrupt, error);
 	if (result != LOCK_OK)

@@ -68,6 +68,100 @@ asked() {
 	done
 }
 
+# waits_and_holds NAME COMMAND...: KEY is waited for, and then held; the first renewal is over.
+waits_and_holds() {
+	local name=$1
+	shift
+	spawn before "$REDLOCK" run --quarantine 0 "$KEY" "$ROOT/test/lib/tools/note" "$TMP" before
+	wait_until 'entered before'
+	spawn "$name" "$@"
+	wait_until 'queued 1 0'
+	touch "$TMP/end.before"
+	done_well before
+	wait_until '(($(rcli 0 PTTL "$KEY") > 3000))' # so long is a lease that nobody has answered
+}
+
+@test "a holder that has waited is told at once, long before its next renewal, of each kind and by --now, too" {
+	local servers options
+	for servers in 1 3; do
+		use "$servers"
+		for options in '' -s '-P 2' -r now; do
+			KEY=key-$BATS_SUITE_TEST_NUMBER-$servers${options// /} TMP=$BATS_TEST_TMPDIR/$servers$options
+			mkdir "$TMP"
+			# shellcheck disable=SC2086 # words
+			waits_and_holds next "$REDLOCK" run --quarantine 0 ${options/now/} -t 1h "$KEY" \
+				"$ROOT/test/lib/tools/note" "$TMP" next
+			wait_until 'entered next'
+			if [[ $options == now ]]; then
+				redlock break -y --now "$KEY"
+				[[ $status == 0 && $output == "$KEY: evicted "* ]]
+			else
+				redlock break -y "$KEY"
+				expect 0 "$KEY: $RELEASED" "$WAITING"
+			fi
+			finish next
+			lost ''
+			key_free 0
+		done
+	done
+}
+
+@test "a keeper that has waited is told at once, too" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		TMP=$BATS_TEST_TMPDIR/$servers
+		mkdir "$TMP"
+		spawn script sleep 600
+		waits_and_holds acquire "$REDLOCK" acquire --quarantine 0 --pid "$(pid script)" -t 1h "$KEY"
+		finish acquire
+		[[ $status == 0 ]]
+		redlock break -y "$KEY"
+		expect 0 "$KEY: $RELEASED" "$WAITING"
+		finish script
+		[[ $status == 143 ]]
+	done
+}
+
+@test "a holder whose subscriptions broke hears of a break at its next renewal, and opens none again" {
+	local i
+	servers_start 3
+	waits_and_holds next "$REDLOCK" run --quarantine 0 -t 6s "$KEY" "$ROOT/test/lib/tools/note" "$TMP" next
+	wait_until 'entered next'
+	for i in 0 1 2; do
+		[[ $(rcli "$i" CLIENT KILL TYPE pubsub) == 1 ]]
+	done
+	renewals 2
+	for i in 0 1 2; do
+		[[ ! $(rcli "$i" PUBSUB CHANNELS '*') ]]
+	done
+	redlock break -y "$KEY"
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	finish next
+	lost ''
+}
+
+@test "messages that say nothing true make a holder renew more often, ten times a second at most" {
+	local channel i renewed ms
+	only 0
+	waits_and_holds next "$REDLOCK" run -v --quarantine 0 -t 1h "$KEY" "$ROOT/test/lib/tools/note" "$TMP" next
+	wait_until 'entered next'
+	channel=$(rcli 0 PUBSUB CHANNELS '*')
+	ms=$(date_ms)
+	for i in {1..300}; do
+		printf 'PUBLISH %s "%s"\n' "$channel" "$i 99999999999 3600000 - 0"
+		printf 'PUBLISH %s "%s"\n' "$channel" 'rubbish'
+	done | redis-cli -s "$SERVERS/0/redis.sock" >"$TMP/heard"
+	[[ $(sort -u "$TMP/heard") == 1 ]]
+	wait_until 'rcli 0 PUBLISH "$channel" rubbish; (($(grep -c ": renewed" "$TMP/next.err") >= 5))'
+	ends next
+	finish next
+	[[ $status == 0 ]]
+	ms=$(($(date_ms) - ms))
+	renewed=$(grep -c ': renewed' "$TMP/next.err")
+	((renewed <= ms / 100 + 2))
+}
+
 @test "status shows who has asked, when and why, while the holder still has the lock" {
 	local servers
 	for servers in 1 3; do

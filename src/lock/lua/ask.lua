@@ -67,6 +67,7 @@ local function ask(who, count, left)
   if type(peek('break:' .. who)) ~= 'string' then
     local put = (kind_of_record == reentrant or kind_of_record == 'none') and call or try -- a record that is something else saves nobody
     put('hset', record, 'break:' .. who, format('at=%.0f\n', now) .. why)
+    tell_to_renew(who, holds_of(kind))
   end
   if not describe(who):find('\nbreak=') and #who < 250 then
     freeze(who, count, left)

@@ -34,7 +34,7 @@ end
 
 local answer = total == 0 and 0 or found and 1 or -1
 if answer == 1 then
-  local evicted = described()
+  local evicted, held = described(), holds_of(kind)
   call('del', key)
   -- What is done stays done: nothing from here on may turn it into an error.
   pcall(forget_holders, '', nil, broken_by(ARGV[5]))
@@ -47,6 +47,7 @@ if answer == 1 then
     -- an owner of a reentrant lock may be the next one, too
     if i <= 1000 and holds(name_of(who)) == 0 then
       try('hset', record, 'break:' .. name_of(who), format('at=%.0f\n', now) .. ARGV[5])
+      tell_to_renew(name_of(who), held)
     end
   end
   try('pexpire', record, afterlife)

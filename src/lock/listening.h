@@ -1,0 +1,37 @@
+/*
+ * A holder that has waited goes on listening, so that whoever breaks the lock need not
+ * wait for its next renewal.
+ *
+ * ask.lua publishes on the holder's channel that it has been asked. The channel is that
+ * of its wait, and its connections are kept from then (mailbox.h). A message says only
+ * that a renewal is worth while now, whatever is in it: the answers to that renewal say
+ * whether there was a break, and by whom. So a message that is late, forged or lost
+ * changes nothing but the time of a renewal, and no connection that breaks is opened
+ * again: at the next renewal the holder is told anyway. A holder that has not waited
+ * opens none, as that would cost each run a connection to each server.
+ *
+ * A grant that a server publishes for a place that it has kept by mistake is such a
+ * message, too. It has given KEY to the token that holds the lock, and the renewal
+ * lengthens it.
+ */
+#ifndef LOCK_LISTENING_H
+#define LOCK_LISTENING_H
+
+#include "server/quorum.h"
+
+struct listening {
+	struct mailbox mailbox;
+	struct listener listener;
+	struct argument channel; /* owned */
+	bool open;
+	bool news; /* there was a message */
+};
+
+/* Takes over a mailbox and its channel, and the quorum polls it from here. */
+void listening_begin(struct listening *listening, struct quorum *quorum,
+		     struct mailbox *mailbox, struct argument *channel);
+
+/* Ends it; nothing, if it has not begun. */
+void listening_end(struct listening *listening, struct quorum *quorum);
+
+#endif
