@@ -594,6 +594,8 @@ without_proc() {
 	wait_until 'stamped $TMP/stamps 3'
 }
 
+# native: valgrind itself needs /proc
+# bats test_tags=native
 @test "without /proc: redlock killed, COMMAND's group is dead before anybody else gets the key" {
 	without_proc 'mount -t tmpfs none /proc' run -t 3s
 	next_in_line
@@ -601,6 +603,8 @@ without_proc() {
 	dead_before_next
 }
 
+# native: valgrind itself needs /proc
+# bats test_tags=native
 @test "without /proc: a lost lock, and --max-hold, end COMMAND" {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer reads /proc"
 	without_proc 'mount -t tmpfs none /proc' run -t 3s
