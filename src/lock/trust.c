@@ -253,11 +253,22 @@ static bool has_been_up(const struct ballot *ballot, size_t i)
 	       (identity->known && uptime(ballot, i) >= HOUR);
 }
 
-/* Older than any lease that we may not have heard of yet. */
+static bool is_younger(const struct ballot *ballot, size_t i)
+{
+	for (size_t k = 0; k < ballot->quorum->count; k++)
+		if (k != i && knows_more(ballot, k, i))
+			return true;
+	return false;
+}
+
+/* Older than any lease that we may not have heard of yet. A lease of which only a lost
+ * record told may be a long one. */
 static bool is_surely_old(const struct ballot *ballot, size_t i)
 {
+	int64_t longest = larger(trust_longest(ballot), ballot->quarantine);
+
 	return clock_ms() - ballot->report[i].began >=
-	       larger(trust_longest(ballot), ballot->quarantine);
+	       (is_younger(ballot, i) ? larger(longest, HOUR) : longest);
 }
 
 static size_t count_firm(const struct ballot *ballot, bool with_records)

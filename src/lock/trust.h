@@ -59,7 +59,10 @@
  * acquisition takes 200 ms longer. One case remains: a server that knows the
  * holder but answers later than that.
  * We wait for the others until the records are older than the quarantine: a
- * holder that we have not heard of may have a longer ttl than ours.
+ * holder that we have not heard of may have a longer ttl than ours. If there is a sign
+ * that one of the records was lost, the quarantine is too short for that: the
+ * lease that was lost with it may be one of hours. So that record has to be an hour old,
+ * as a server has to be up for an hour.
  *
  * Every time is taken so that an error makes a record younger, and a holder
  * older. Three things cannot be known: that all servers that knew the holder

@@ -71,6 +71,26 @@ loses() {
 	done
 }
 
+@test "it is heard as well if KEY was lost longer ago than a short ttl, as its holder may have a long one" {
+	servers_start 3
+	proxies_start
+	redlock acquire --quarantine 0 "$KEY" && redlock release "$KEY" "$output" # all know KEY
+	wait_until 'record_has_age 2 1500'
+	held_barely 1h
+	loses flush
+	redlock acquire --quarantine 0 -n -t 1s "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+	wait_until 'record_has_age 1 1000'
+	proxy 0 'delay 35'
+	redlock acquire --quarantine 0 -n -t 1s --server-timeout $((3 * SLOW))s -S "$(proxy_urls)" "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+}
+
+# record_has_age I MS: server I has had KEY's record for so long.
+record_has_age() {
+	(($(date +%s%3N) - $(rcli "$1" HGET "$(record)" began) >= $2))
+}
+
 @test "the same with every kind of lock, and with --poll" {
 	local kind
 	servers_start 3
