@@ -238,7 +238,7 @@ static void tell_left(const struct stopping *stopping, int number)
 			  duration_format(text, deadline_left(first->ends)));
 	else if (number != 0)
 		log_error("%s: no longer waiting; the request stands: %s "
-			  "will be told at the next renewal",
+			  "will be told at the next renewal at the latest",
 			  key, who.data);
 	else
 		log_error("%s: %s%s%s, but the lease is still renewed after "

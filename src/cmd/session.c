@@ -164,6 +164,7 @@ void cmd_close(struct session *session)
 	for (size_t i = 0; i < session->count; i++) {
 		struct session *each = session_at(session, i);
 
+		listening_end(&each->lock.listening, &each->quorum);
 		drain_connections(&each->quorum);
 		lock_release_memory(&each->lock);
 		quorum_release(&each->quorum);

@@ -2,13 +2,14 @@
  * A holder that has waited goes on listening, so that whoever breaks the lock need not
  * wait for its next renewal.
  *
- * ask.lua publishes on the holder's channel that it has been asked. The channel is that
- * of its wait, and its connections are kept from then (mailbox.h). A message says only
- * that a renewal is worth while now, whatever is in it: the answers to that renewal say
- * whether there was a break, and by whom. So a message that is late, forged or lost
- * changes nothing but the time of a renewal, and no connection that breaks is opened
- * again: at the next renewal the holder is told anyway. A holder that has not waited
- * opens none, as that would cost each run a connection to each server.
+ * ask.lua and break.lua publish on the holder's channel (listening.lua). The channel is
+ * that of its wait, and the connections of the wait are kept (mailbox.h). Whatever a
+ * message says, it means only that a renewal is worthwhile now: the answers to that
+ * renewal say whether there was a break, and by whom. So a message that is late, forged
+ * or lost changes nothing but the time of a renewal (watchdog.c bounds how often). A
+ * connection that breaks is not opened again, as the holder is told at its next renewal
+ * anyway. A holder that has not waited opens none: that would cost each run a connection
+ * to each server.
  *
  * A grant that a server publishes for a place that it has kept by mistake is such a
  * message, too. It has given KEY to the token that holds the lock, and the renewal

@@ -61,7 +61,7 @@
  * make a quorum have it, since no quorum is left that could keep the lock. Servers that
  * have lost the wish with their data answer *gone*, which keeps nothing either; the
  * break repeats the wish while it waits. Whoever has waited is told at once that a
- * renewal is worth while (listening.h). The wish names the tokens that are asked, so a
+ * renewal is worthwhile (listening.h). The wish names the tokens that are asked, so a
  * request that is late, or comes twice, stops nobody who holds KEY later.
  *
  * An attempt that got no lock is released on every server, even on those that

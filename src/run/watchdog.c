@@ -11,7 +11,7 @@
 #include "base/title.h"
 
 #define LISTEN_AFTER 100 /* ms: a command that ends sooner needs no thread */
-#define APART 100 /* ms from one renewal to the next, whoever asks for it */
+#define APART 100        /* ms from a round to one that somebody asks for */
 
 struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after)
 {
@@ -35,7 +35,9 @@ static void tell_guard(const struct watchdog *watchdog,
 static void lose(struct watchdog *watchdog, const struct error *why)
 {
 	struct lease_times times = plan(watchdog);
+	struct lock *lock = watchdog->lock;
 
+	listening_end(&lock->listening, lock->ballot.quorum);
 	pthread_mutex_lock(&watchdog->mutex);
 	watchdog->lost = true;
 	watchdog->why = *why;
@@ -137,17 +139,29 @@ static struct deadline next_round(const struct watchdog *watchdog)
 	return deadline_earlier(watchdog->next, watchdog->end);
 }
 
+/* When to make a round that somebody else has asked for. Not while answers to the last
+ * one are on their way: those that come after the next has begun are not heard. */
+static struct deadline soon(const struct watchdog *watchdog)
+{
+	const struct quorum *quorum = watchdog->lock->ballot.quorum;
+
+	return deadline_at(watchdog->began +
+			   (quorum_is_idle(quorum) ? APART : quorum->timeout));
+}
+
 /* False if it was interrupted. */
 static bool await_round(struct watchdog *watchdog, int interrupt)
 {
 	enum gathered gathered;
 
-	while ((gathered = lock_idle(
-			watchdog->lock,
-			(struct wait){next_round(watchdog), interrupt})) ==
-	       GATHER_CERTAIN)
-		watchdog->next = deadline_earlier(
-			watchdog->next, deadline_at(watchdog->began + APART));
+	do {
+		struct wait wait = {next_round(watchdog), interrupt};
+
+		gathered = lock_idle(watchdog->lock, wait);
+		if (gathered == GATHER_CERTAIN)
+			watchdog->next = deadline_earlier(watchdog->next,
+							  soon(watchdog));
+	} while (gathered == GATHER_CERTAIN);
 	return gathered == GATHER_OVER;
 }
 

@@ -261,10 +261,13 @@ static void look_after(struct mailbox *mailbox, size_t i)
 		if (!server_is_down(&mailbox->subscribers[i]) &&
 		    !is_elsewhere(mailbox, i))
 			break;
-		if (mailbox->settled)
+		if (mailbox->settled) {
+			log_step("%s: the subscription is over",
+				 mailbox->subscribers[i].url.name);
 			give_up(mailbox, i);
-		else
+		} else {
 			shut(mailbox, i);
+		}
 		break;
 	case SUBSCRIPTION_REFUSED:
 		break;

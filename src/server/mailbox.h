@@ -79,8 +79,8 @@ void mailbox_subscribe(struct mailbox *mailbox, struct argument channel);
 void mailbox_listen_also(struct mailbox *mailbox, size_t server,
 			 struct argument channel);
 
-/* From now on for this listener. A subscription that is not open, or breaks later, ends;
- * none is left: false. The listener's `opened` is not called. */
+/* Another listener takes the mailbox over. A subscription that is not open, or breaks
+ * later, ends, and `failed` is called, here too. False if none is open. */
 bool mailbox_settle(struct mailbox *mailbox, const struct listener *listener);
 
 bool mailbox_is_open(const struct mailbox *mailbox, size_t server);

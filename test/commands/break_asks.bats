@@ -141,6 +141,42 @@ waits_and_holds() {
 	lost ''
 }
 
+@test "a holder that has lost KEY listens no longer, though its command runs on" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		TMP=$BATS_TEST_TMPDIR/$servers
+		mkdir "$TMP"
+		waits_and_holds next "$REDLOCK" run --quarantine 0 --on-lost warn "$KEY" \
+			"$ROOT/test/lib/tools/note" "$TMP" next
+		wait_until 'entered next'
+		[[ $(rcli 0 PUBSUB CHANNELS "$(record):*") ]]
+		redlock break -y --now "$KEY"
+		wait_until '[[ ! $(rcli 0 PUBSUB CHANNELS "$(record):*") ]]'
+		is_running next
+		ends next
+		finish next
+	done
+}
+
+@test "messages do not keep a slow server from getting the lock back" {
+	local channel
+	only 0 1 2
+	proxies_start
+	spawn before "$REDLOCK" run --quarantine 0 "$KEY" "$ROOT/test/lib/tools/note" "$TMP" before
+	wait_until 'entered before'
+	proxy 2 'delay 150'
+	spawn next "$REDLOCK" run --quarantine 0 -t 1h -S "$(proxy_urls)" "$KEY" "$ROOT/test/lib/tools/note" "$TMP" next
+	wait_until 'queued 1 0'
+	ends before
+	wait_until 'entered next && (($(rcli 2 PTTL "$KEY") > 3000))'
+	channel=$(rcli 0 PUBSUB CHANNELS "$(record):*")
+	rcli 2 DEL "$KEY"
+	wait_until 'rcli 0 PUBLISH "$channel" rubbish; [[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
+	ends next
+	done_well before next
+}
+
 @test "messages that say nothing true make a holder renew more often, ten times a second at most" {
 	local channel i renewed ms
 	only 0
@@ -467,7 +503,7 @@ earlier_extends() {
 	wait_until asked
 	kill -INT "$(pid break)"
 	finish break
-	[[ $status == 130 && $stderr == *"redlock: $KEY: no longer waiting; the request stands: "*" will be told at the next renewal" ]]
+	[[ $status == 130 && $stderr == *"redlock: $KEY: no longer waiting; the request stands: "*" will be told at the next renewal at the latest" ]]
 	redlock extend "$KEY" "$token"
 	expect 1 '' "redlock: $KEY: not extended: broken by $BY"
 }
@@ -494,7 +530,7 @@ earlier_extends() {
 	kill -INT "$(pid break)"
 	finish break
 	[[ $status == 130 && $output =~ ^"$KEY: "$ASKED"; released after "$TIME$ ]]
-	[[ $stderr == *"the request stands: "*"'two' will be told at the next renewal" ]]
+	[[ $stderr == *"the request stands: "*"'two' will be told at the next renewal at the latest" ]]
 }
 
 @test "a holder that goes before it is asked is reported as gone, not as asked" {

@@ -1,6 +1,6 @@
--- Those who hold KEY, and have waited for it, still listen (listening.h): a renewal will tell them more.
+-- Those who hold KEY, and have waited for it, may still listen (listening.h): a renewal will tell them more.
 
--- The holds that have a channel each. kind: KEY's.
+-- Each hold of a hash has a channel of its own. kind: KEY's.
 local function holds_of(kind)
   return kind == reentrant and known_holds() or {'-'}
 end
