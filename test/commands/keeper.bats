@@ -17,6 +17,8 @@ setup() {
 	unset REDLOCK_TOKEN
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "the lock is renewed while the process lives, and released when it ends" {
 	script job <<-'end'
 		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
@@ -78,6 +80,8 @@ setup() {
 	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*') ]]
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "a release during a slow renewal is no loss, although that renewal finds no lock" {
 	proxies_start
 	export PROXY
@@ -117,6 +121,8 @@ setup() {
 	wait_until '[[ ! $(keepers) ]]'
 }
 
+# native: valgrind knows no pidfd_getfd(2)
+# bats test_tags=native
 @test "why it is stopped is not overwritten by what the process writes after it" {
 	cat >"$TMP/job.sh" <<-'end'
 		trap 'echo bye >&2; exit 3' TERM
@@ -265,6 +271,8 @@ setup() {
 	wait_until '! is_held'
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "--max-hold: the keeper rests while it waits for a group that outlives the process" {
 	cat >"$TMP/job.sh" <<-'end'
 		"$REDLOCK" acquire --pid $$ -t 60s --on-lost kill-group --max-hold 100ms -k 50s "$KEY" >/dev/null || exit
@@ -305,6 +313,8 @@ keepers_of_both() {
 	KEY="$KEY-a, $KEY-b" keepers
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "--on-lost warn, or SIGNAL: if one lock is lost, the others are kept until the process ends" {
 	others_stay warn a b
 	step 1
@@ -337,6 +347,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	kill "$(pid parent)"
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "SIGTERM to the keeper releases the lock and ends it; SIGKILL leaves the lease to its end" {
 	script job <<-'end'
 		"$REDLOCK" acquire --pid $$ -t 3s "$KEY" >/dev/null || exit
@@ -371,6 +383,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*') ]]
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "it keeps no stream open: a substitution, a pipeline and descriptor 3 end at once" {
 	script job <<-'end'
 		token=$("$REDLOCK" acquire --pid $$ "$KEY" 2>&1) || exit
@@ -464,6 +478,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	wait_until '! is_held'
 }
 
+# native: valgrind knows no pidfd_open(2)
+# bats test_tags=native
 @test "if the process ends while its lock is waited for, the wait ends, and nothing is held" {
 	local token how
 	redlock acquire -t 1h "$KEY"
@@ -505,6 +521,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	[[ ! $(keepers) ]]
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "shared, permits and reentrant locks are kept as well, each by a keeper of its own" {
 	local kind
 	for kind in -s '-P 2' '-r --token me'; do
@@ -531,6 +549,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	done
 }
 
+# native: it runs redlock's file as somebody else
+# bats test_tags=native
 @test "a PID that is not there, is no number, or another user's is refused, and nothing is held" {
 	local option
 	refuses 64 "^redlock: --pid 2147483647: there is no such process$" acquire --pid 2147483647 "$KEY"
@@ -589,6 +609,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	expect 0
 }
 
+# native: valgrind itself needs /proc
+# bats test_tags=native
 @test "without /proc the process is stopped, but a keeper that cannot see it is not made" {
 	"${MOUNTS[@]}" true || skip "no mounts can be made here"
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer reads /proc"
@@ -640,6 +662,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	expect 78 '' "redlock: --pid $$: $runtime/redlock is not a directory: .*"
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "a name that was being looked up as the keeper was made is looked up again" {
 	((EUID == 0)) || skip "only root may answer at port 53"
 	servers_start 3

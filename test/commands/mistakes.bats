@@ -194,6 +194,8 @@ told() {
 	no_row_failed
 }
 
+# native: an exec that fails ends valgrind
+# bats test_tags=native
 @test "a COMMAND that cannot be run is told why, as far as can be seen" {
 	touch plain
 	printf '#!/nope/sh\n' >nowhere && printf '#!/bin/sh\r\n' >from-dos && chmod +x nowhere from-dos

@@ -133,6 +133,8 @@ sent_all() {
 	[[ $(rcli 0 EXISTS "$(record):queue" "$(record):wishes" "$(record):waits") == 0 ]]
 }
 
+# native: some signals are for valgrind itself
+# bats test_tags=native
 @test "a signal of any kind ends a waiter in order: nothing is left at the server" {
 	hold
 	local signal
@@ -218,6 +220,8 @@ sent_all() {
 	done
 }
 
+# native: some signals are for valgrind itself
+# bats test_tags=native
 @test "a signal of any kind ends COMMAND, and frees KEY" {
 	local signal
 	for signal in "${RARE[@]}"; do
