@@ -7,6 +7,8 @@
 #include "client.h"
 #include "judge.h"
 
+#define HIDES_AT (2 * SECOND) /* before that servers dump what all know */
+#define HIDDEN_TTL 10000      /* ms: long enough for others to come meanwhile */
 #define DRIFT 4800 /* millionths that a clock is fast or slow, at most */
 #define AGE (5 * 86400 * SECOND) /* of servers, when the world begins */
 #define ARMED SECOND             /* that a fault waits for a holder, at most */
@@ -14,6 +16,7 @@
 #define EPOCH (1700000000 * SECOND)
 #define HAND_OVER 300 /* ms that a hand-over may take, and some round trips */
 #define NEAR 20000    /* us that servers are away for FORGETS_TOLD */
+#define NEARER 5000   /* us, if rounds are short */
 #define IDLE 6000     /* ms that nobody may run: a heartbeat, and a hand-over */
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
 #define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
@@ -126,6 +129,55 @@ static void draw_clients(struct chance *chance)
 		draw_client(chance, i);
 }
 
+/* A client for whose key others ask, too; plan.clients: there is none. */
+static size_t pick_holder(struct chance *chance)
+{
+	size_t first =
+		(size_t)chance_between(chance, 0, (int64_t)plan.clients - 1);
+
+	for (size_t n = 0; n < plan.clients; n++) {
+		size_t i = (first + n) % plan.clients;
+		const struct client_plan *client = &plan.client[i];
+
+		if (client->kind != KIND_NONE &&
+		    plan.key[client->key].users >= 2)
+			return i;
+	}
+	return plan.clients;
+}
+
+/* Most of the others come often and do not wait: whoever waits has heard of the holder. */
+static void draw_hiding(uint64_t seed)
+{
+	static const int64_t short_ttls[] = {1000, 2000};
+	struct chance chance = chance_of(seed, 5);
+	struct hiding *hiding = &plan.hiding;
+
+	if (plan.servers < 3 || plan_several || !chance_is(&chance, 350))
+		return;
+	hiding->holder = pick_holder(&chance);
+	if (hiding->holder == plan.clients)
+		return;
+	plan.hides = plan.uneven = true;
+	hiding->silent = chance_is(&chance, 250);
+	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
+		hiding->away[(hiding->holder + n) % plan.servers] = true;
+	for (size_t i = 0; i < plan.keys; i++)
+		plan.key[i].ttl = HIDDEN_TTL;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+		bool holds = i == hiding->holder;
+
+		client->ttl = holds ? HIDDEN_TTL : pick(&chance, short_ttls, 2);
+		client->nonblock = !holds && chance_is(&chance, 600);
+		client->poll = client->poll && !holds;
+		client->limit = holds ? -1 : client->limit;
+		client->think = 500;
+		client->hold = 100;
+		client->min_hold = 0;
+	}
+}
+
 /* Keys with --once-in. A chance of its own, so nothing else in the seed's plan changes. */
 static void draw_once(uint64_t seed)
 {
@@ -190,8 +242,9 @@ static void draw_lease(struct chance *chance, struct client_plan *client)
 {
 	int64_t longest = plan.key[client->key].ttl;
 
-	client->ttl = longest;
-	if (plan.uneven && chance_is(chance, 500))
+	if (!plan.hides)
+		client->ttl = longest;
+	if (plan.uneven && !plan.hides && chance_is(chance, 500))
 		do
 			client->ttl = pick(chance, ttls,
 					   sizeof(ttls) / sizeof(ttls[0]));
@@ -345,10 +398,16 @@ static int64_t draw_time(struct chance *chance)
 /* For FORGETS_TOLD none that delays an answer. */
 static enum fault_kind draw_kind(struct chance *chance)
 {
+	static const enum fault_kind hidden[] = {FAULT_AMNESIA, FAULT_AMNESIA,
+						 FAULT_EMPTIED, FAULT_EVICTED};
 	static const enum fault_kind told[] = {FAULT_AMNESIA, FAULT_EMPTIED,
 					       FAULT_EVICTED, FAULT_KILL,
 					       FAULT_WALL};
 
+	if (plan.hides)
+		return plan.hiding.silent
+			       ? FAULT_AMNESIA
+			       : hidden[chance_between(chance, 0, 3)];
 	return plan.forgetting == FORGETS_TOLD
 		       ? told[chance_between(chance, 0, 4)]
 		       : (enum fault_kind)chance_between(chance, 0,
@@ -368,8 +427,13 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 		.node = (size_t)chance_between(chance, 0,
 					       (int64_t)plan.servers - 1),
 		.detail = (int64_t)(chance_draw(chance) >> 1),
-		.aims = chance_is(chance, 400),
+		.aims = chance_is(chance, 400) || plan.hides,
 	};
+	if (!plan.hides)
+		return;
+	fault->lasts = chance_between(chance, 10, 200) * MS;
+	while (plan.hiding.away[fault->node])
+		fault->node = (fault->node + 1) % plan.servers;
 }
 
 /* When it is over, and links are whole again: forget_together() and plan_held() cut some
@@ -392,8 +456,10 @@ static void draw_faults(struct chance *chance)
 
 	plan.stretches = chance_is(chance, 150) ? 2 : 1;
 	for (size_t i = 0; i < plan.stretches; i++) {
-		int64_t lasts = chance_between(chance, 2, 10) * SECOND;
-		int64_t count = chance_between(chance, 0, 25);
+		int64_t lasts =
+			plan.hides ? 30 * SECOND
+				   : chance_between(chance, 2, 10) * SECOND;
+		int64_t count = plan.hides ? 3 : chance_between(chance, 0, 25);
 		struct stretch *calm = &plan.stretch[i];
 
 		calm->begins = at + lasts;
@@ -419,6 +485,8 @@ static void draw_links(struct chance *chance)
 
 	if (plan.forgetting == FORGETS_TOLD && far > NEAR)
 		far = NEAR;
+	if (plan.hides && far > NEARER)
+		far = NEARER;
 	for (size_t i = 0; i < plan.clients; i++)
 		for (size_t k = 0; k < plan.servers; k++)
 			links[i][k] = (struct link){
@@ -435,6 +503,10 @@ static void draw_forgetting(struct chance *chance)
 	int64_t forgetting = chance_between(chance, 0, 9);
 	bool guessed = chance_is(chance, plan.uneven ? 500 : 50);
 
+	if (plan.hides) {
+		forgetting = plan.hiding.silent ? 0 : 3;
+		guessed = true;
+	}
 	plan.forgetting = forgetting < 3 ? FORGETS_AT_ANY_TIME
 			  : forgetting == 3 || (forgetting < 6 && plan.uneven)
 				  ? FORGETS_TOLD
@@ -467,6 +539,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_clients(&chance);
 	draw_once(seed);
 	draw_several(seed);
+	draw_hiding(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -514,6 +587,13 @@ void plan_print(void)
 
 	printf("seed %llu: %zu servers%s\n", (unsigned long long)plan.seed,
 	       plan.servers, forgettings[plan.forgetting]);
+	for (size_t i = 0; plan.hides && i < plan.servers; i++)
+		if (plan.hiding.away[i])
+			printf("client %zu does not reach server %zu%s\n",
+			       plan.hiding.holder, i,
+			       plan.hiding.silent ? ", and the others reach "
+						    "nobody who knows it"
+						  : "");
 	for (size_t i = 0; i < plan.keys; i++)
 		printf("%s: permits %lld, --once-in %lld ms, --remember %lld "
 		       "ms\n",
@@ -721,7 +801,8 @@ static void forget(struct node *node, const struct fault *fault)
 		return;
 	node_kill(node, fault->detail % 3 == 0);
 	world_at(world_now + fault->lasts,
-		 fault->detail % 2 == 0 && old[node->number] != NULL
+		 (fault->detail % 2 == 0 || plan.hides) &&
+				 old[node->number] != NULL
 			 ? do_restart_old
 			 : do_restart,
 		 node, 0);
@@ -771,10 +852,25 @@ static void forget_together(const struct fault *fault)
 			cut_node(i, 0, fault->lasts + longest_ttl() * MS);
 }
 
+/* Those that know the hidden holder, for everybody but that one. */
+static void silence_others(const struct node *node)
+{
+	for (size_t i = 0; plan.hiding.silent && i < plan.servers; i++)
+		for (size_t k = 0; k < plan.clients; k++)
+			if (!plan.hiding.away[i] && &nodes[i] != node &&
+			    k != plan.hiding.holder)
+				cut(k, i, 0, HIDDEN_TTL * MS);
+}
+
 static void befall_server(struct node *node, const struct fault *fault)
 {
 	int64_t ends = world_now + fault->lasts;
 
+	if (plan.hides) {
+		forget(node, fault);
+		silence_others(node);
+		return;
+	}
 	if (plan.forgetting != FORGETS_CAUGHT_UP &&
 	    fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA) {
 		forget_together(fault);
@@ -864,7 +960,8 @@ static void do_befall(void *context, uint64_t value)
 
 	if (value == 0 && fault->aims) {
 		fault->armed = true; /* and now, if nobody holds anything */
-		world_at(world_now + ARMED, do_befall, fault, 1);
+		if (!plan.hides)
+			world_at(world_now + ARMED, do_befall, fault, 1);
 	} else if (value != 1 || fault->armed) {
 		fault->armed = false;
 		befall(fault);
@@ -877,16 +974,37 @@ static void cut_holder(size_t client)
 		cut(client, i, 0, 2 * plan.client[client].ttl * MS);
 }
 
+static bool is_hidden(size_t client)
+{
+	return plan.hides && client == plan.hiding.holder &&
+	       world_now >= HIDES_AT && plan_storms();
+}
+
 bool plan_is_late(size_t client)
 {
+	if (is_hidden(client))
+		return true;
 	for (size_t i = 0; i < plan.faults; i++)
 		if (plan.fault[i].armed && plan.fault[i].kind == FAULT_LATE)
 			return true;
 	return world_now < late_until[client];
 }
 
+/* The servers that it is away from do not know it. */
+static bool is_hidden_well(size_t client)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		if (plan.hiding.away[i] &&
+		    store_type(nodes[i].store, node_now(&nodes[i]) / MS,
+			       name_of(plan.client[client].key)) != NULL)
+			return false;
+	return is_hidden(client);
+}
+
 void plan_held(size_t client)
 {
+	if (plan.hides && !is_hidden_well(client))
+		return;
 	if (world_now < late_until[client])
 		cut_holder(client);
 	for (size_t i = 0; i < plan.faults; i++) {
@@ -901,7 +1019,9 @@ void plan_held(size_t client)
 			cut_holder(client);
 			return;
 		}
-		world_at(world_now + fault->detail / 1000 % (20 * MS),
+		world_at(world_now + fault->detail / 1000 %
+					     (plan.hides ? HIDDEN_TTL / 3 * MS
+							 : 20 * MS),
 			 do_befall, fault, 2);
 		return;
 	}
@@ -957,6 +1077,15 @@ static void begin_clocks(struct chance *chance)
 	}
 }
 
+static void do_hide(void *context, uint64_t value)
+{
+	struct node *node = context;
+
+	(void)value;
+	cut(plan.hiding.holder, node->number, 0,
+	    plan.stretch[0].begins - world_now);
+}
+
 void plan_begin(void)
 {
 	struct chance chance = chance_of(plan.seed, 2);
@@ -971,7 +1100,9 @@ void plan_begin(void)
 		network_boot(&nodes[i], AGE);
 		for (int64_t n = plan.forgetting == FORGETS_CAUGHT_UP ? 0 : -60;
 		     n < 6; n++)
-			world_at(chance_between(&chance, 0, 20 * SECOND),
+			world_at(chance_between(&chance, 0,
+						plan.hides ? HIDES_AT
+							   : 20 * SECOND),
 				 do_save, &nodes[i], 0);
 	}
 	for (size_t i = 0; i < plan.clients; i++)
@@ -981,4 +1112,7 @@ void plan_begin(void)
 		if (!plan.fault[i].dropped)
 			world_at(plan.fault[i].at, do_befall, &plan.fault[i],
 				 0);
+	for (size_t i = 0; plan.hides && i < plan.servers; i++)
+		if (plan.hiding.away[i])
+			world_at(HIDES_AT, do_hide, &nodes[i], 0);
 }

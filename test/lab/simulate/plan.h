@@ -114,11 +114,23 @@ enum forgetting {
 	FORGETS_TOLD,
 };
 
+/* One client holds a key for long, by a bare quorum: it never reaches the other servers.
+ * While it does, a server of that quorum forgets, and others want the key, whose ttls are
+ * shorter. The server that still knows the holder tells them (FORGETS_TOLD). Or it is
+ * out of their reach; then the quarantine is the default, which is longer than any ttl. */
+struct hiding {
+	size_t holder;
+	bool away[NODES_MOST]; /* servers that it does not reach */
+	bool silent; /* the server that knows it is out of reach of the others */
+};
+
 struct plan {
 	uint64_t seed;
 	size_t servers, keys, clients, faults, stretches;
 	int64_t quarantine; /* ms; the longest of the clients' */
 	enum forgetting forgetting;
+	bool hides; /* the faults are as struct hiding has it, and no others */
+	struct hiding hiding;
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	struct key_plan key[KEYS_MOST];

@@ -18,14 +18,10 @@
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that shows it:
  *
- *	extend-shortens 1, once-anyway 2, release-anybody 5, get-then-del 5,
- *	late-reply 5, silent-unreleased 8, slots-together 18, validity-from-reply 18,
- *	stale-message 30, extend-anybody 53, no-quarantine 85
+ *	@@
  *
  * What it has not shown in a few hundred seeds: no-drift (1322 at an earlier commit), as
- * somebody must have KEY within milliseconds after a lease; no-record, no-until,
- * no-hearing, no-learning, young-is-old and short-quarantine, as a server must forget while
- * one that makes a quorum with it has not heard of the holder; raise-always, reads-on,
+ * somebody must have KEY within milliseconds after a lease; raise-always, reads-on,
  * keeps-broken and slot-unchecked, as they need several rare things at once. What it
  * cannot see: blind-is-empty, parents-only and no-guard (processes), hung-answer and
  * hung-message (Sentinels), unacknowledged (replicas), trusts-file (users), later-is-ours
