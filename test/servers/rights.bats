@@ -145,6 +145,32 @@ turns() {
 	[[ $(rcli 0 ZCARD "$(record):waits") == 0 ]]
 }
 
+# Of the servers that can be asked for a right some do not mind how many words it is asked for with.
+@test "a right is asked for with as many words as its command can have" {
+	local kind record=redlock:{k}
+	local strict='
+		local server, redis = redis, setmetatable({}, {__index = redis})
+		function redis.acl_check_cmd(...)
+			local arity = server.call("command", "info", (...))[1][2]
+			if arity > 0 and #{...} ~= arity or #{...} < -arity then
+				error((...) .. ": Wrong number of args", 0)
+			end
+			return server.acl_check_cmd(...)
+		end
+		local clustered = true
+	'
+	servers_start 1
+	[[ $(rcli 0 EVAL 'return redis.acl_check_cmd and 1 or 0' 0) == 1 ]] || skip 'since Redis 7'
+	run -0 rcli 0 EVAL "$strict$(<"$ROOT/src/lock/lua/rights.lua")" 0 1 '' k "$record" "$record:queue" \
+		"$record:wishes" "$record:waits" 1
+	[[ $output =~ ^1[[:space:]]*$ ]]
+	for kind in string hash zset none; do
+		run -0 rcli 0 EVAL "$strict$(<"$ROOT/src/lock/lua/needs.lua") return 'ok'" 3 k "$record" "$record:queue" \
+			0 token 3 4 5 6 $kind
+		[[ $output == ok ]]
+	done
+}
+
 @test "on three servers, too, the right is named, once for all that refuse" {
 	local i
 	servers_start 3

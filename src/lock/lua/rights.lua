@@ -6,30 +6,31 @@
 -- returns {1, {what a lock needs ...}, {what waiters, status and list can do without ...}}
 local database, dead, key, record = unpack(ARGV)
 local sharded = clustered and redis.REDIS_VERSION_NUM
-local lacks, barred = {}, {}
+local lacks = {}
 dead = dead ~= '' and dead or nil
 
 -- '+' if the user may not run the command, '&' or '~' if not on this channel or key
 local function refusal(command, spare, name, tried)
-  local place = command:find('publish') and '&' or '~'
-  if redis.acl_check_cmd then
-    local known, may = pcall(redis.acl_check_cmd, command, name or '')
-    if known and may then
-      return
-    end
-    -- a SET without a key would make the server read what it was not given
-    local elsewhere = known
-      and (command == 'set' and barred[name] or command ~= 'set' and redis.acl_check_cmd(command))
-    return elsewhere and place or '+'
-  end
-  local words = {tried or name}
+  local may = redis.acl_check_cmd
+  local words = {not may and tried or name}
   for i = 1, tonumber(spare) or 0 do
     words[#words + 1] = ('xyz'):sub(i, i)
   end
+  if may then
+    local known, granted = pcall(may, command, unpack(words))
+    if known and granted then
+      return
+    elseif not known and not granted:find('Invalid command') then
+      error(granted, 0) -- it was not asked for as it should be: it need not be missing
+    end
+  end
+  -- only its refusal tells which of the two is missing, and what is refused does nothing
   local reply = redis.pcall(command, unpack(words))
   local why = type(reply) == 'table' and reply.err or ''
   return (why:find('run this command') or why:find('Unknown Redis command')) and '+'
-    or why:find('The user executing the script') and place
+    or (why:find('The user executing the script') or why:find('No permissions to access'))
+      and (command:find('publish') and '&' or '~')
+    or may and '+'
 end
 
 -- Each of the commands, on a key or channel of this name; tried: or of that one. The digit behind a
@@ -38,7 +39,6 @@ local function need(commands, name, tried)
   for command, spare in commands:gmatch('(%l+)(%d?)') do
     local sign = refusal(command, spare, name, tried)
     local rule = sign and sign .. (sign == '+' and command or name)
-    barred[name or ''] = barred[name or ''] or sign == '~'
     if sign == '~' and name:sub(1, #record) == record then
       rule = '~' .. record .. '*'
     end
@@ -77,6 +77,6 @@ need('info', 'replication')
 need('hgetall zcount2', key, dead)
 need('lrange2 ltrim2', record .. ':runs', dead)
 if redis.acl_check_cmd then -- any RPUSH that makes sense to an older server would write
-  need('rpush', record .. ':runs')
+  need('rpush1', record .. ':runs')
 end
 return {1, needed, lacks}
