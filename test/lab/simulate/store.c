@@ -1145,14 +1145,26 @@ static const struct command *find_command(struct word name)
 	abort();
 }
 
+static bool takes(const struct command *command, size_t count)
+{
+	return count >= command->least &&
+	       (command->most == 0 || count <= command->most);
+}
+
+bool store_takes(struct word name, size_t count)
+{
+	if (word_is(name, "eval") || word_is(name, "evalsha"))
+		return count >= 3;
+	return takes(find_command(name), count);
+}
+
 void store_call(struct store *store, const struct word *words, size_t count,
 		struct buffer *answer)
 {
 	struct call call = {store, words, count, answer};
 	const struct command *command = find_command(words[0]);
 
-	if (count < command->least ||
-	    (command->most > 0 && count > command->most))
+	if (!takes(command, count))
 		buffer_print(answer,
 			     "-ERR wrong number of arguments for '%s' "
 			     "command\r\n",

@@ -78,6 +78,9 @@ size_t store_size(struct store *store, int64_t now, struct word key);
 void store_call(struct store *store, const struct word *words, size_t count,
 		struct buffer *answer);
 
+/* Whether the command can have this number of words, its name among them. */
+bool store_takes(struct word name, size_t count);
+
 void store_eval(struct store *store, const struct word *words, size_t count,
 		struct buffer *answer);
 
