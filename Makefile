@@ -12,7 +12,7 @@ FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 MODULEDIR = $(LIBDIR)/redlock
 
 # rm -f "/a b/redlock" would be rm -f /a b/redlock
-$(foreach place,DESTDIR PREFIX BINDIR LIBDIR MANDIR COMPLETIONDIR ZSHDIR FISHDIR, \
+$(foreach place,DESTDIR PREFIX BINDIR LIBDIR MANDIR COMPLETIONDIR ZSHDIR FISHDIR MODULEDIR, \
 	$(if $(word 2,$($(place))),$(error $(place) must not contain blanks: '$($(place))')))
 
 # SANITIZE=address,undefined or SANITIZE=thread builds beside the normal tree.

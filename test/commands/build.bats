@@ -130,7 +130,7 @@ installed() {
 	tree
 	touch "$TMP/my"
 	local place
-	for place in DESTDIR PREFIX BINDIR LIBDIR MANDIR COMPLETIONDIR ZSHDIR FISHDIR; do
+	for place in DESTDIR PREFIX BINDIR LIBDIR MANDIR COMPLETIONDIR ZSHDIR FISHDIR MODULEDIR; do
 		run makes "$place=$TMP/my files" uninstall
 		[[ $status == 2 && $output == *"$place must not contain blanks: '$TMP/my files'"* ]]
 		[[ -e $TMP/my ]]
