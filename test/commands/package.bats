@@ -85,6 +85,7 @@ installed() {
 		run -0 dpkg-parsechangelog -l "$TMP/deb" --all
 		[[ $output != *warning* ]]
 	fi
+	run -1 grep -E '^ [ *].{79}' "$TMP/deb" # lintian warns of such a line
 	"$PARTS/changes" rpm <"$PARTS/changelog" >"$TMP/rpm"
 	[[ $(head -n 1 "$TMP/rpm") == '* '[A-Z][a-z][a-z]' '[A-Z][a-z][a-z]' '[0-9][0-9]' 2'*"> - $(version)-1" ]]
 	# every word of it is in both
