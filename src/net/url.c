@@ -582,8 +582,10 @@ static const char *parse_sentinel(struct url *url, char *rest)
 		*query++ = '\0';
 	name = strchr(rest, '/');
 	if (name == NULL)
-		return "the master's name is missing: " SENTINEL
-		       "host:port/name";
+		return url->tls ? "the master's name is missing: "
+				  "rediss+sentinel://host:port/name"
+				: "the master's name is missing: " SENTINEL
+				  "host:port/name";
 	*name++ = '\0';
 	db = strchr(name, '/');
 	if (db != NULL)

@@ -32,7 +32,7 @@ int identity_read_info(struct identity *identity, const struct reply *reply)
 {
 	const char *text = reply->count == 1 ? reply->value[0].text : NULL;
 	const char *run_id, *uptime;
-	size_t length, unused;
+	size_t length = 0, unused;
 	int64_t seconds;
 
 	if (text == NULL)

@@ -144,7 +144,8 @@ told() {
 		64|'\?' cannot follow this: a database is redis://host:port/N|redlock run -S redis://a?db=1 k true
 		64|'\?' cannot follow this|redlock run -S redis://a/0?timeout=5 k true
 		64|the database is not a number|redlock run -S redis://a/db1 k true
-		64|the master's name is missing|redlock run -S redis+sentinel://a k true
+		64|the master's name is missing: redis\+sentinel://host:port/name|redlock run -S redis+sentinel://a k true
+		64|the master's name is missing: rediss\+sentinel://host:port/name|redlock run -S rediss+sentinel://a k true
 		64|is for rediss:// servers|redlock run --cacert ca.pem k true
 		78|REDLOCK_SERVERS is empty|REDLOCK_SERVERS= redlock run k true
 		78|named twice|redlock run -S $URL,$URL k true
