@@ -206,7 +206,7 @@ model:
 	$(Q)DEPTH=$(DEPTH) MODELS=$(CURDIR)/$(BUILD)/model test/lab/model/check
 
 ## debian      README's two commands in a fresh RELEASE=trixie of Debian; SERVER=valkey, ARCH=arm64
-# test/lab/debian/run says more. RELEASE may also be bookworm or sid.
+# test/lab/debian/run says more. RELEASE may also be sid, or bookworm, which has no Valkey.
 RELEASE = trixie
 SERVER = redis
 debian:
