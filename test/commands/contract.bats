@@ -330,7 +330,7 @@ redlock_server_warnings" ]]
 
 @test "the options of 0.2 are there, and take a value or none as they did" {
 	local command
-	for command in run acquire release extend status list wait break doctor; do
+	for command in run acquire release extend status list history check wait break doctor fence; do
 		"$REDLOCK" "$command" --help=all |
 			sed -nE "s/^ +((-[A-Za-z], )*--[a-z].*)/\1/p" | sed -E 's/  .*//' |
 			awk -v command="$command" '{
