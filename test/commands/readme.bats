@@ -63,3 +63,21 @@ load ../lib/helper
 	(($(now_ms) - start < 10000))
 	expect 1 'bootstrap: installing .*' 'bootstrap: could not install .*nowhere-package.*: Failed to fetch .*'
 }
+
+# native: it runs no redlock
+# bats test_tags=native
+@test "bootstrap is content with Redis or with Valkey, and if there is neither, names both" {
+	local tool have
+	mkdir "$TMP/bin"
+	for tool in sh expr sort tr sed id; do ln -s "$(type -P $tool)" "$TMP/bin"; done
+	sed -n "/^PATH=/d; /^needs='/,/^'/{/^needs='/p; /any:redis-server/p; /^'/p; d}; p" "$ROOT/scripts/bootstrap" >"$TMP/bootstrap"
+	run -1 --separate-stderr env PATH="$TMP/bin" sh "$TMP/bootstrap"
+	expect 1 'bootstrap: installing redis-server/valkey-server' \
+		'bootstrap: could not install redis-server/valkey-server: no apt-get, dnf or apk here'
+	for have in redis-server valkey-server; do
+		ln -s /bin/true "$TMP/bin/$have"
+		run -0 env PATH="$TMP/bin" sh "$TMP/bootstrap"
+		[[ $output == '' ]]
+		rm "$TMP/bin/$have"
+	done
+}
