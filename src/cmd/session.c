@@ -229,7 +229,7 @@ struct deadline cmd_valid_until(const struct session *session)
 
 void cmd_print_token(struct buffer *text, const struct session *session)
 {
-	const char *tokens[LOCKS_MOST];
+	const char *tokens[LOCKS_MOST] = {NULL};
 
 	for (size_t i = 0; i < session->count; i++)
 		tokens[settings_key_place(session->settings,

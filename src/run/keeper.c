@@ -334,7 +334,7 @@ bool keeper_dismiss(struct lock *const *locks, size_t count)
 {
 	char path[URL_PATH_SIZE];
 	struct dirent *entry;
-	struct process process;
+	struct process process = {0};
 	struct error error;
 	bool found = false;
 	DIR *notes;

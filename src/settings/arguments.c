@@ -88,7 +88,7 @@ static const struct synonym *find_synonym(const struct parser *parser,
 
 static const char *find_nearest(const struct parser *parser, const char *name)
 {
-	const char *names[OPTIONS_MAX];
+	const char *names[OPTIONS_MAX] = {NULL};
 	size_t count = 0;
 
 	for (size_t i = 0; i < option_count; i++) {

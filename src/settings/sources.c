@@ -52,7 +52,7 @@ static const struct option *find_option(const struct sources *sources,
 
 static int refuse_name(struct sources *sources, const char *name)
 {
-	const char *names[NAMES_MAX], *nearest;
+	const char *names[NAMES_MAX] = {NULL}, *nearest;
 	const struct option *second;
 	size_t count = 0;
 
@@ -335,7 +335,7 @@ static size_t find_set(const struct conffile *file, const char *name)
 
 static int refuse_set(struct sources *sources)
 {
-	const char *names[CONFIG_FILES * CONFFILE_SECTIONS], *nearest;
+	const char *names[CONFIG_FILES * CONFFILE_SECTIONS] = {NULL}, *nearest;
 	const char *set = sources->settings->set;
 	char shown[URL_QUOTED];
 	size_t count = 0;
