@@ -19,7 +19,7 @@ $(foreach place,DESTDIR PREFIX BINDIR LIBDIR MANDIR COMPLETIONDIR ZSHDIR FISHDIR
 BUILD = build$(if $(SANITIZE),/$(SANITIZE))
 
 PKG_CONFIG ?= pkg-config
-# what a run costs is mostly its start: -O2 makes it no faster, and 53 KiB larger
+# what a run costs is mostly its start: -O2 makes it no faster, only larger
 CFLAGS ?= -Os -g
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wconversion -Wno-sign-conversion -Wvla -Wno-missing-field-initializers
@@ -30,7 +30,7 @@ HARDENING = $(if $(SANITIZE)$(findstring FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,
 # after one with shared memory
 SANITIZERS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer $(if $(filter thread,$(SANITIZE)),-Dclone=__clone))
-# without tables for exceptions and with packed relocations: 53 KiB of 281; times
+# no tables for exceptions, and packed relocations: the file is much smaller; times
 # and sizes of files have 64 bits everywhere
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
 	$(WARNINGS) $(HARDENING) -pthread -fno-asynchronous-unwind-tables \
