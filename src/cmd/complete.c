@@ -14,7 +14,7 @@
 #include "settings/sources.h"
 #include "show/scan.h"
 
-#define PATIENCE 200 /* ms, for whoever has pressed Tab */
+#define ANSWER_TIME 200 /* ms, for whoever has pressed Tab */
 #define SERVER_TIMEOUT \
 	90 /* ms: a server that is silent leaves time for the others */
 
@@ -92,7 +92,7 @@ static void list_keys(const struct completion *completion,
 	struct quorum quorum;
 	struct error error;
 
-	signals_end_after(PATIENCE);
+	signals_end_after(ANSWER_TIME);
 	if (sources_read(settings, find_list(completion), &error) < 0 ||
 	    config_finish(settings, &error) < 0 || !may_ask(settings))
 		return;

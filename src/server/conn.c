@@ -271,12 +271,12 @@ static int flush_output(struct conn *conn)
 /* Whether its replicas have what was asked last. */
 static void ask_replicas(struct conn *conn, struct owed asked)
 {
-	char replicas[24], patience[24];
+	char replicas[24], time[24];
 
 	snprintf(replicas, sizeof(replicas), "%" PRId64, conn->replicas);
-	snprintf(patience, sizeof(patience), "%" PRId64, conn->patience);
+	snprintf(time, sizeof(time), "%" PRId64, conn->replica_time);
 	asked.kind = OWED_REPLICAS;
-	ask_words(conn, asked, (const char *[]){"WAIT", replicas, patience}, 3);
+	ask_words(conn, asked, (const char *[]){"WAIT", replicas, time}, 3);
 }
 
 /* It follows what is still to be sent; if nothing is, there is no copy of it.
@@ -477,10 +477,11 @@ static int count_replicas(struct conn *conn, struct reply *said)
 				  "an answer that makes no sense");
 	if (count >= conn->replicas)
 		return 0;
-	return conn_blame(
-		conn, CAUSE_UNACKNOWLEDGED,
-		"only %" PRId64 " of %" PRId64 " replicas have it after %s",
-		count, conn->replicas, duration_format(text, conn->patience));
+	return conn_blame(conn, CAUSE_UNACKNOWLEDGED,
+			  "only %" PRId64 " of %" PRId64
+			  " replicas have it after %s",
+			  count, conn->replicas,
+			  duration_format(text, conn->replica_time));
 }
 
 /* The promise counts, or not. */

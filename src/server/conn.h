@@ -90,7 +90,7 @@ struct conn {
 	bool doubts; /* ... and, if it is doubtful, whether its file was read */
 	bool listens;               /* hands over messages, as owed to nobody */
 	int64_t replicas;           /* that replicated requests need; 0: none */
-	int64_t patience;           /* ms that these have, more than 0 */
+	int64_t replica_time;       /* ms that these have, more than 0 */
 	struct reply_bounds bounds; /* bounds.wide: takes larger replies */
 	struct stream stream;
 	struct redisReader *reader;

@@ -39,7 +39,7 @@ void quorum_want_replicas(struct quorum *quorum, int64_t replicas)
 		struct conn *conn = &quorum->servers[i].conn;
 
 		conn->replicas = replicas;
-		conn->patience = quorum->timeout / 2 + quorum->timeout % 2;
+		conn->replica_time = quorum->timeout / 2 + quorum->timeout % 2;
 	}
 }
 
