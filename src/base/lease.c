@@ -93,7 +93,8 @@ int64_t lease_need(int64_t ttl, int64_t kill_after, int64_t server_timeout)
 	       2 * server_timeout;
 }
 
-int64_t lease_room(int64_t ttl, int64_t kill_after, int64_t server_timeout)
+int64_t lease_validity_needed(int64_t ttl, int64_t kill_after,
+			      int64_t server_timeout)
 {
 	return lease_margin(ttl) + kill_after +
 	       smaller(server_timeout, FIRST_ROUND);

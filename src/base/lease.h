@@ -87,7 +87,8 @@ int64_t lease_need(int64_t ttl, int64_t kill_after, int64_t server_timeout);
 
 /* The validity that a run needs to begin with: a round, and then the time to
  * stop COMMAND. */
-int64_t lease_room(int64_t ttl, int64_t kill_after, int64_t server_timeout);
+int64_t lease_validity_needed(int64_t ttl, int64_t kill_after,
+			      int64_t server_timeout);
 
 /* --- what is used unless it is set ---------------------------------------- */
 

@@ -174,7 +174,8 @@ static int prepare(struct session *session, struct keeper *keeper)
 
 		wish->untracked = true;
 		wish->validity_needed =
-			settings->pid == 0 ? 0 : config_room(settings);
+			settings->pid == 0 ? 0
+					   : config_validity_needed(settings);
 	}
 	if (status != 0 || settings->pid == 0)
 		return status;

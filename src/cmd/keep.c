@@ -139,7 +139,7 @@ int keep_prepare(struct keeper *keeper, struct session *session)
 		.part = part,
 		.context = session,
 	};
-	if (config_check_room(settings, &error) == 0 &&
+	if (config_check_ttl(settings, &error) == 0 &&
 	    keeper_follow(keeper, settings->pid, &error) == 0) {
 		session->interrupt = keeper_interrupt(keeper, &error);
 		if (session->interrupt >= 0)

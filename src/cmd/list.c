@@ -30,7 +30,7 @@ struct found {
 struct printer {
 	const struct settings *settings;
 	struct found *found; /* owned */
-	size_t count, room;
+	size_t count, capacity;
 	int64_t next;  /* when the next progress is shown */
 	bool progress; /* whether one is shown */
 };
@@ -95,11 +95,12 @@ static bool on_found(void *context, const struct listed *listed)
 	struct buffer text = {0};
 	struct found *found;
 
-	if (printer->count == printer->room) {
-		printer->room = printer->room > 0 ? 2 * printer->room : 64;
+	if (printer->count == printer->capacity) {
+		printer->capacity =
+			printer->capacity > 0 ? 2 * printer->capacity : 64;
 		printer->found =
 			xrealloc(printer->found,
-				 printer->room * sizeof(*printer->found));
+				 printer->capacity * sizeof(*printer->found));
 	}
 	buffer_append(&text, listed->key.data, listed->key.length);
 	if (printer->settings->format == FORMAT_JSON) {

@@ -115,10 +115,11 @@ static int64_t *add_row(struct metrics *metrics, struct buffer *labels)
 {
 	struct metrics_row *row;
 
-	if (metrics->count == metrics->room) {
-		metrics->room = metrics->room > 0 ? 2 * metrics->room : 16;
-		metrics->rows =
-			xrealloc(metrics->rows, metrics->room * sizeof(*row));
+	if (metrics->count == metrics->capacity) {
+		metrics->capacity =
+			metrics->capacity > 0 ? 2 * metrics->capacity : 16;
+		metrics->rows = xrealloc(metrics->rows,
+					 metrics->capacity * sizeof(*row));
 	}
 	row = &metrics->rows[metrics->count++];
 	buffer_append(labels, "", 0);

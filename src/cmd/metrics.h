@@ -25,7 +25,7 @@ struct metrics_row;
 
 struct metrics {
 	struct metrics_row *rows; /* owned */
-	size_t count, room;
+	size_t count, capacity;
 };
 
 void metrics_release(struct metrics *metrics);

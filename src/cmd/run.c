@@ -356,11 +356,11 @@ static int prepare(void *supervisor)
 
 /* 0, or the exit status. A function of its own: of a smaller stack fewer pages are
  * touched. */
-__attribute__((noinline)) static int check_room(const struct settings *settings)
+__attribute__((noinline)) static int check_ttl(const struct settings *settings)
 {
 	struct error error;
 
-	if (config_check_room(settings, &error) == 0)
+	if (config_check_ttl(settings, &error) == 0)
 		return 0;
 	log_error("%s", error.text);
 	return error.code;
@@ -371,7 +371,7 @@ int cmd_run(struct settings *settings)
 	struct run run = {.settings = settings};
 	int status, signal = 0;
 
-	status = check_room(settings);
+	status = check_ttl(settings);
 	if (status == 0)
 		status = cmd_open(&run.session, settings);
 	if (status != 0)
@@ -393,7 +393,7 @@ int cmd_run(struct settings *settings)
 	};
 	for (size_t i = 0; i < run.session.count; i++)
 		run.session.locks[i]->wish.validity_needed =
-			config_room(settings);
+			config_validity_needed(settings);
 	/* whoever does not wait may have no use for a guard */
 	if (!settings->nonblock)
 		run.session.lock.before_wait =

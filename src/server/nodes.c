@@ -24,9 +24,9 @@ static int add(struct nodes *nodes, struct endpoint *node)
 	}
 	/* a power of two: as many as it takes */
 	if ((nodes->count & (nodes->count - 1)) == 0) {
-		size_t room = nodes->count == 0 ? 1 : 2 * nodes->count;
+		size_t capacity = nodes->count == 0 ? 1 : 2 * nodes->count;
 
-		nodes->list = xrealloc(nodes->list, room * sizeof(*node));
+		nodes->list = xrealloc(nodes->list, capacity * sizeof(*node));
 	}
 	nodes->list[nodes->count++] = *node;
 	return 0;

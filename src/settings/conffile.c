@@ -188,10 +188,10 @@ static int add_line(struct conffile *file, char *text, unsigned number,
 	}
 	/* the array has room up to the next power of two */
 	if ((file->count & (file->count - 1)) == 0) {
-		size_t room = file->count == 0 ? 1 : 2 * file->count;
+		size_t capacity = file->count == 0 ? 1 : 2 * file->count;
 
 		file->lines =
-			xrealloc(file->lines, room * sizeof(*file->lines));
+			xrealloc(file->lines, capacity * sizeof(*file->lines));
 	}
 	file->lines[file->count++] = (struct conffile_line){
 		.name = text,

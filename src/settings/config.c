@@ -140,7 +140,7 @@ int config_finish(struct settings *settings, struct error *error)
 		       : 0;
 }
 
-int config_check_room(const struct settings *settings, struct error *error)
+int config_check_ttl(const struct settings *settings, struct error *error)
 {
 	int64_t need = lease_need(settings->ttl, settings->kill_after,
 				  settings->server_timeout);
@@ -165,8 +165,8 @@ int config_check_room(const struct settings *settings, struct error *error)
 			     error);
 }
 
-int64_t config_room(const struct settings *settings)
+int64_t config_validity_needed(const struct settings *settings)
 {
-	return lease_room(settings->ttl, settings->kill_after,
-			  settings->server_timeout);
+	return lease_validity_needed(settings->ttl, settings->kill_after,
+				     settings->server_timeout);
 }

@@ -11,10 +11,10 @@
 int config_finish(struct settings *settings, struct error *error);
 
 /* For `run`: whether the ttl is long enough to renew it and to stop COMMAND. */
-int config_check_room(const struct settings *settings, struct error *error);
+int config_check_ttl(const struct settings *settings, struct error *error);
 
 /* For `run`: the validity that a grant must have left, to renew it and to stop
  * COMMAND. */
-int64_t config_room(const struct settings *settings);
+int64_t config_validity_needed(const struct settings *settings);
 
 #endif

@@ -41,10 +41,13 @@ void history_add(struct history *history, size_t server,
 {
 	if (run->token[0] == '\0')
 		return;
-	if (history->told_count == history->room) {
-		history->room = history->room > 0 ? 2 * history->room : 8;
-		history->told = xrealloc(history->told,
-					 history->room * sizeof(struct told));
+	if (history->told_count == history->told_capacity) {
+		history->told_capacity = history->told_capacity > 0
+						 ? 2 * history->told_capacity
+						 : 8;
+		history->told =
+			xrealloc(history->told,
+				 history->told_capacity * sizeof(struct told));
 	}
 	history->told[history->told_count++] =
 		(struct told){.run = *run, .server = server};

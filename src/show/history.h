@@ -31,7 +31,7 @@ struct history {
 	size_t count;         /* at most HISTORY_SHOWN */
 	size_t known;         /* of run: older ones, too, follow those */
 	struct told *told;    /* owned: what each server said */
-	size_t told_count, room;
+	size_t told_count, told_capacity;
 	bool hasty; /* wait for a quorum only */
 };
 

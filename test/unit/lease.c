@@ -31,8 +31,8 @@ static void test_table(void)
 	EQUAL(lease_quarantine(3000), 60000);
 	EQUAL(lease_quarantine(90000), 90000);
 	EQUAL(lease_need(30000, 5000, 1000), 302 + 600 + 5000 + 2000);
-	EQUAL(lease_room(30000, 5000, 1000), 600 + 5000 + 500);
-	EQUAL(lease_room(3000, 500, 200), 100 + 500 + 200);
+	EQUAL(lease_validity_needed(30000, 5000, 1000), 600 + 5000 + 500);
+	EQUAL(lease_validity_needed(3000, 500, 200), 100 + 500 + 200);
 }
 
 static void test_times(void)
@@ -60,7 +60,8 @@ static void test_every_ttl(void)
 		CHECK(lease_first(ttl) <= ttl, "%" PRId64, ttl);
 		CHECK(lease_heartbeat(ttl) <= lease_renewal(ttl), "%" PRId64,
 		      ttl);
-		CHECK(lease_room(ttl, 0, 1000) <= lease_need(ttl, 0, 1000),
+		CHECK(lease_validity_needed(ttl, 0, 1000) <=
+			      lease_need(ttl, 0, 1000),
 		      "%" PRId64, ttl);
 		CHECK(lease_quarantine(ttl) >= ttl, "%" PRId64, ttl);
 	}

@@ -195,7 +195,7 @@ static void describe(struct lock *lock, const struct client *client,
 {
 	int64_t remember = settings->remember;
 
-	lock->wish.validity_needed = lease_room(
+	lock->wish.validity_needed = lease_validity_needed(
 		settings->ttl, settings->kill_after, settings->server_timeout);
 	if (remember == UNSET && settings->once_in > lock->wish.afterlife)
 		remember = settings->once_in;

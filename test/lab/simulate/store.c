@@ -24,14 +24,14 @@ struct key {
 	struct word name;
 	enum type type;
 	struct item *items; /* a string is the value of one */
-	size_t count, room;
+	size_t count, capacity;
 	int64_t expires; /* ms since 1970, or -1 */
 };
 
 struct store {
 	struct store_host host;
 	struct key **keys;
-	size_t count, room;
+	size_t count, capacity;
 	int64_t now; /* us since 1970, of the command */
 	uint64_t executed;
 	bool scripts[SCRIPTS_MOST];
@@ -202,10 +202,10 @@ static struct key *add_key(struct store *store, struct word name,
 	struct key *key = xcalloc(1, sizeof(*key));
 
 	*key = (struct key){.name = keep(name), .type = type, .expires = -1};
-	if (store->count == store->room) {
-		store->room = 2 * store->room + 8;
+	if (store->count == store->capacity) {
+		store->capacity = 2 * store->capacity + 8;
 		store->keys = realloc(store->keys,
-				      store->room * sizeof(*store->keys));
+				      store->capacity * sizeof(*store->keys));
 	}
 	store->keys[store->count++] = key;
 	return key;
@@ -232,10 +232,10 @@ static struct key *open_or_add(struct store *store, struct key *key,
 static struct item *insert_item(struct key *key, size_t at, struct word name,
 				struct word value, double score)
 {
-	if (key->count == key->room) {
-		key->room = 2 * key->room + 4;
-		key->items =
-			realloc(key->items, key->room * sizeof(*key->items));
+	if (key->count == key->capacity) {
+		key->capacity = 2 * key->capacity + 4;
+		key->items = realloc(key->items,
+				     key->capacity * sizeof(*key->items));
 	}
 	memmove(key->items + at + 1, key->items + at,
 		(key->count++ - at) * sizeof(*key->items));
