@@ -41,13 +41,13 @@ static void print_persistence(struct buffer *text,
 
 /* What is known of a server that would grant a lock. */
 static void print_facts(struct buffer *text, const struct server_facts *at,
-			const struct endpoint *place)
+			const struct endpoint *endpoint)
 {
 	char up[DURATION_TEXT], trip[DURATION_TEXT], name[ENDPOINT_TEXT];
 
 	buffer_print(text, "ok");
-	if (place != NULL)
-		buffer_print(text, ", at %s", endpoint_format(name, place));
+	if (endpoint != NULL)
+		buffer_print(text, ", at %s", endpoint_format(name, endpoint));
 	if (at->version[0] != '\0')
 		buffer_print(text, ", %s %s", at->software, at->version);
 	if (at->uptime >= 0)
@@ -86,7 +86,7 @@ static void print_server(struct buffer *lines, const struct doctor *doctor,
 	struct buffer facts = {0};
 	char text[DURATION_TEXT];
 
-	print_facts(&facts, at, server_place(server));
+	print_facts(&facts, at, server_endpoint(server));
 	if (quarantine > 0 &&
 	    !(server->conn.identity.claim.durable && at->reads > 0))
 		buffer_print(&facts, ", no vote for %s after a restart",

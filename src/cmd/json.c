@@ -193,13 +193,13 @@ static void put_queue(struct json *json, const struct crowd *waiting)
 }
 
 /* Where Sentinels or nodes have named it; null if the URL does. */
-static void put_place(struct json *json, const struct server *server)
+static void put_endpoint(struct json *json, const struct server *server)
 {
-	const struct endpoint *place = server_place(server);
+	const struct endpoint *endpoint = server_endpoint(server);
 	char name[ENDPOINT_TEXT];
 
 	put_text(json, "at",
-		 place != NULL ? endpoint_format(name, place) : NULL);
+		 endpoint != NULL ? endpoint_format(name, endpoint) : NULL);
 }
 
 static void put_servers(struct json *json, const struct holders *holders)
@@ -218,7 +218,7 @@ static void put_servers(struct json *json, const struct holders *holders)
 
 		enter(json, NULL, '{');
 		put_text(json, "server", server->url.name);
-		put_place(json, server);
+		put_endpoint(json, server);
 		put_text(json, "vote",
 			 known ? votes[holders->standing[i]] : NULL);
 		put_from(json, "fence", 1, known ? holders->fences[i] : 0);
@@ -352,7 +352,7 @@ static void put_facts(struct json *json, const struct server *server,
 {
 	enter(json, NULL, '{');
 	put_text(json, "server", server->url.name);
-	put_place(json, server);
+	put_endpoint(json, server);
 	put_known(json, "error", at->error.text);
 	put_text(json, "software",
 		 at->version[0] != '\0' ? at->software : NULL);

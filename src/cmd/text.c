@@ -154,16 +154,16 @@ static void print_doubt(struct buffer *text, const struct holders *holders,
 			     trust_explain(&holders->ballot, n, why));
 }
 
-/* Where Sentinels or nodes have named it. An error names the place itself. */
-static void print_place(struct buffer *text, const struct holders *holders,
-			size_t n)
+/* Where Sentinels or nodes have named it. An error says so itself. */
+static void print_endpoint(struct buffer *text, const struct holders *holders,
+			   size_t n)
 {
 	const struct server *server = &holders->ballot.quorum->servers[n];
-	const struct endpoint *place = server_place(server);
+	const struct endpoint *endpoint = server_endpoint(server);
 	char name[ENDPOINT_TEXT];
 
-	if (holders->standing[n] != STANDING_UNKNOWN && place != NULL)
-		buffer_print(text, ", at %s", endpoint_format(name, place));
+	if (holders->standing[n] != STANDING_UNKNOWN && endpoint != NULL)
+		buffer_print(text, ", at %s", endpoint_format(name, endpoint));
 }
 
 static void make_server(struct row *row, const void *context, size_t n)
@@ -186,7 +186,7 @@ static void make_server(struct row *row, const void *context, size_t n)
 	default:
 		buffer_print(&row->cell[2], "free");
 	}
-	print_place(&row->cell[2], holders, n);
+	print_endpoint(&row->cell[2], holders, n);
 	print_doubt(&row->cell[2], holders, n);
 }
 

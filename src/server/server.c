@@ -310,7 +310,7 @@ void server_visit(struct server *server, const struct endpoint *endpoint)
 	server->conn.found = &discovery->endpoint;
 }
 
-const struct endpoint *server_place(const struct server *server)
+const struct endpoint *server_endpoint(const struct server *server)
 {
 	const struct endpoint *found = server->conn.found;
 

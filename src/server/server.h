@@ -150,7 +150,7 @@ void server_send_whole(struct server *server);
 void server_visit(struct server *server, const struct endpoint *endpoint);
 
 /* Where discovery.h has found it; NULL if it has not, or the URL says it. */
-const struct endpoint *server_place(const struct server *server);
+const struct endpoint *server_endpoint(const struct server *server);
 
 /* Before a child process goes on with the connections: gives up a connection that is not
  * up yet, with what was queued for it, and the look-up of a name, as the child has no

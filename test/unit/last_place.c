@@ -15,22 +15,22 @@ static struct last_place last;
 static void check_kept(size_t length, bool wanted)
 {
 	char host[254] = "";
-	struct endpoint place = {0}, got = {0};
+	struct endpoint endpoint = {0}, got = {0};
 
 	/* digits: a part of it could be a port */
 	memset(host, '1', length);
-	CHECK(endpoint_set(&place, host, "6379") == 0, "%zu", length);
-	last_place_write(&last, 3, &place);
+	CHECK(endpoint_set(&endpoint, host, "6379") == 0, "%zu", length);
+	last_place_write(&last, 3, &endpoint);
 	if (last_place_read(&last, 3, &got) == 0)
 		CHECK(wanted && same(got.host, host) && got.port == 6379,
 		      "%zu: %s", length, got.host);
 	else
 		CHECK(!wanted, "%zu", length);
-	endpoint_release(&place);
+	endpoint_release(&endpoint);
 	endpoint_release(&got);
 }
 
-/* text: the record of slot 0; wanted: the place's name, NULL for none. */
+/* text: the record of slot 0; wanted: the endpoint's name, NULL for none. */
 static void check_read(const char *format, const char *wanted)
 {
 	struct endpoint got = {0};

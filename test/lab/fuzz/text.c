@@ -203,9 +203,9 @@ static void fuzz_message(const char *text, size_t size)
 		abort();
 }
 
-static void check_place(const struct endpoint *place)
+static void check_endpoint(const struct endpoint *endpoint)
 {
-	if (place->host[0] == '\0' || place->port == 0)
+	if (endpoint->host[0] == '\0' || endpoint->port == 0)
 		abort();
 }
 
@@ -222,14 +222,14 @@ static void fuzz_nodes(const char *text, size_t size)
 		    nodes.count == 0)
 			abort();
 		for (size_t i = 0; i < nodes.count; i++)
-			check_place(&nodes.list[i]);
+			check_endpoint(&nodes.list[i]);
 		if (nodes.count > 0 &&
 		    nodes_find_name(text, &nodes.list[0], &name) == 0)
-			check_place(&name);
+			check_endpoint(&name);
 		nodes_release(&nodes);
 	}
 	if (nodes_find_name(text, NULL, &name) == 0)
-		check_place(&name);
+		check_endpoint(&name);
 	else if (name.host != NULL)
 		abort();
 	endpoint_release(&name);
