@@ -40,7 +40,7 @@ static int blame_variable(struct error *error, const char *name)
 /* Notes that this option is from the environment. */
 static void note(struct settings *settings, const char *name)
 {
-	settings->here.place = BY_ENVIRONMENT;
+	settings->here.kind = BY_ENVIRONMENT;
 	options_note(settings, options_find_variable(name));
 }
 

@@ -619,7 +619,7 @@ bool options_is_typed(const struct settings *settings,
 		      const struct option *option)
 {
 	return is_given(settings, option) &&
-	       options_origin(settings, option).place == BY_COMMAND_LINE;
+	       options_origin(settings, option).kind == BY_COMMAND_LINE;
 }
 
 bool options_has_origin(const struct settings *settings,
@@ -634,7 +634,7 @@ void options_tell_origin(struct buffer *text, const struct settings *settings,
 	struct origin origin = options_origin(settings, option);
 	char name[VARIABLE_NAME];
 
-	switch (origin.place) {
+	switch (origin.kind) {
 	case BY_COMMAND_LINE:
 		buffer_print(text, "the command line");
 		break;

@@ -57,7 +57,7 @@ struct secret {
 
 /* Where a setting is from. */
 struct origin {
-	enum { BY_COMMAND_LINE, BY_ENVIRONMENT, BY_FILE } place;
+	enum { BY_COMMAND_LINE, BY_ENVIRONMENT, BY_FILE } kind;
 	unsigned char file; /* BY_FILE: which of settings->files, and where */
 	unsigned line;
 };

@@ -308,7 +308,7 @@ static int read_section(struct sources *sources, size_t which, size_t section,
 		.file = &sources->files[which],
 		.counts = counts,
 		.before = sources->settings->given,
-		.here_is = {.place = BY_FILE, .file = (unsigned char)which},
+		.here_is = {.kind = BY_FILE, .file = (unsigned char)which},
 	};
 	int result = 0;
 
@@ -411,7 +411,7 @@ static int read_variables(struct sources *sources)
 		.sources = sources,
 		.counts = true,
 		.before = sources->settings->given,
-		.here_is = {.place = BY_ENVIRONMENT},
+		.here_is = {.kind = BY_ENVIRONMENT},
 	};
 	int result = 0;
 
