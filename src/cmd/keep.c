@@ -97,10 +97,10 @@ static void tell(const struct keeper *keeper, enum keeper_result kept,
 
 /* For KEY's history. */
 static void note_run(const struct keeper *keeper, const struct session *session,
-		     size_t place, enum keeper_result kept)
+		     size_t index, enum keeper_result kept)
 {
-	struct lock *lock = session->locks[place];
-	bool lost = keeper->is_lost[place];
+	struct lock *lock = session->locks[index];
+	bool lost = keeper->is_lost[index];
 	struct buffer how = {0};
 
 	if (lost && lock->broken)
@@ -114,10 +114,10 @@ static void note_run(const struct keeper *keeper, const struct session *session,
 	buffer_release(&how);
 }
 
-static void part(const struct keeper *keeper, size_t place)
+static void part(const struct keeper *keeper, size_t index)
 {
-	note_run(keeper, keeper->context, place, KEPT_LOST);
-	cmd_release_one(keeper->context, place);
+	note_run(keeper, keeper->context, index, KEPT_LOST);
+	cmd_release_one(keeper->context, index);
 }
 
 int keep_prepare(struct keeper *keeper, struct session *session)
@@ -160,12 +160,12 @@ int keep_check(const struct keeper *keeper, const struct session *session)
 	return error.code;
 }
 
-static void release_one(void *context, size_t place)
+static void release_one(void *context, size_t index)
 {
 	const struct keeper *keeper = context;
 
-	if (!keeper->is_parted[place])
-		cmd_release_one(keeper->context, place);
+	if (!keeper->is_parted[index])
+		cmd_release_one(keeper->context, index);
 }
 
 static void give_back(struct keeper *keeper, struct session *session,

@@ -120,7 +120,7 @@ static void open_lock(struct session *session, size_t i)
 		  settings->quarantine);
 	if (settings->token != NULL &&
 	    tokens_pick(settings->token, settings_key_count(settings),
-			settings_key_place(settings, key), token))
+			settings_key_index(settings, key), token))
 		lock_adopt(&session->lock, token);
 	describe_wish(session);
 }
@@ -232,7 +232,7 @@ void cmd_print_token(struct buffer *text, const struct session *session)
 	const char *tokens[LOCKS_MOST] = {NULL};
 
 	for (size_t i = 0; i < session->count; i++)
-		tokens[settings_key_place(session->settings,
+		tokens[settings_key_index(session->settings,
 					  session->locks[i]->names.key.data)] =
 			session->locks[i]->grant.token;
 	tokens_join(text, tokens, session->count);

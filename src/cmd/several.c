@@ -117,7 +117,7 @@ static void ask_one(void *context, size_t i)
 /* The calling thread asks for KEY: it has something to do meanwhile (before_wait). */
 static void ask_all(struct taking *taking)
 {
-	size_t first = settings_key_place(taking->session->settings,
+	size_t first = settings_key_index(taking->session->settings,
 					  taking->session->settings->key);
 
 	taking->chosen_count = taking->session->count;
@@ -267,7 +267,7 @@ enum lock_result several_take(struct session *session, struct waiter *waiter,
 	bool spent;
 
 	for (i = 0; i < count; i++)
-		taking.sorted[settings_key_place(
+		taking.sorted[settings_key_index(
 			session->settings,
 			settings_key(session->settings, i))] =
 			session_at(session, i);

@@ -95,7 +95,7 @@ static int ask_about(struct quorum *quorum, const struct settings *settings,
 	bool has_token =
 		settings->token != NULL &&
 		tokens_pick(settings->token, settings_key_count(settings),
-			    settings_key_place(settings, key), token);
+			    settings_key_index(settings, key), token);
 	struct holders holders;
 	struct error error;
 	int held;

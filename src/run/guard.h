@@ -100,7 +100,7 @@ int guard_announce(const struct guard *guard, pid_t pid, pid_t group);
 /* In redlock: that process has become COMMAND. */
 void guard_note(struct guard *guard, pid_t pid, pid_t group);
 
-/* New times of one of the locks, by its place in those entrusted. Any thread. */
+/* New times of one of the locks, by its index among those entrusted. Any thread. */
 void guard_tell(struct guard *guard, size_t lock, struct lease_times times);
 
 /* Whether COMMAND is being stopped by the guard, by SIGKILL in the end. */

@@ -584,14 +584,14 @@ static bool lose(struct keeping *keeping, const struct error *why)
 {
 	struct keeper *keeper = keeping->keeper;
 	const struct lock *lost = keeper->lost;
-	size_t place = watchdogs_part(&keeping->watchdogs, lost);
+	size_t index = watchdogs_part(&keeping->watchdogs, lost);
 
-	keeper->is_lost[place] = true;
+	keeper->is_lost[index] = true;
 	if (keeper->kill)
 		return false;
 	keeper->tell(keeper, KEPT_LOST, why);
 	send_loss(keeper);
-	keeping->part[place] =
+	keeping->part[index] =
 		lost->broken && keeper->signal != 0
 			? watchdog_plan(lost, keeper->kill_after).end
 			: deadline_at(0);

@@ -70,12 +70,12 @@ struct keeper {
 	/* called before PID is sent a signal because of LOST or OVERDUE */
 	void (*tell)(const struct keeper *keeper, enum keeper_result kept,
 		     const struct error *why);
-	/* called to give a lock that is lost back, by its place, if PID runs on */
-	void (*part)(const struct keeper *keeper, size_t place);
+	/* called to give a lock that is lost back, by its index, if PID runs on */
+	void (*part)(const struct keeper *keeper, size_t index);
 	void *context;           /* for these */
 	const struct lock *lost; /* the latest that is, or NULL */
 	bool told;               /* PID has been sent the signal */
-	bool is_lost[LOCKS_MOST], is_parted[LOCKS_MOST]; /* by place */
+	bool is_lost[LOCKS_MOST], is_parted[LOCKS_MOST]; /* by index */
 };
 
 /* 0, or -1 with *error: there is no such process, or it takes no signals of ours. */

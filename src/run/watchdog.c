@@ -28,7 +28,7 @@ static void tell_guard(const struct watchdog *watchdog,
 		       struct lease_times times)
 {
 	if (watchdog->guard != NULL)
-		guard_tell(watchdog->guard, watchdog->place, times);
+		guard_tell(watchdog->guard, watchdog->index, times);
 }
 
 /* Says that the lock is lost, and has COMMAND stopped. */
@@ -73,7 +73,7 @@ static void show_lease(const struct lock *lock)
 
 static bool has_title(const struct watchdog *watchdog)
 {
-	return watchdog->guard != NULL && watchdog->place == 0;
+	return watchdog->guard != NULL && watchdog->index == 0;
 }
 
 static void note_renewal(struct watchdog *watchdog)
@@ -185,12 +185,12 @@ bool watchdog_watch(struct watchdog *watchdog, int interrupt)
 }
 
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
-		   struct guard *guard, size_t place, int64_t kill_after)
+		   struct guard *guard, size_t index, int64_t kill_after)
 {
 	*watchdog = (struct watchdog){
 		.lock = lock,
 		.guard = guard,
-		.place = place,
+		.index = index,
 		.kill_after = kill_after,
 		.due = quorum_is_idle(lock->ballot.quorum) ? lock->grant.renew
 							   : deadline_at(0),

@@ -37,7 +37,7 @@
 struct watchdog {
 	struct lock *lock;
 	struct guard *guard;
-	size_t place;              /* of the lock among those of the guard */
+	size_t index;              /* of the lock among those of the guard */
 	int64_t kill_after;        /* ms */
 	struct deadline due;       /* _act */
 	struct deadline next, end; /* of rounds: the next one, and the last */
@@ -58,10 +58,10 @@ struct watchdog {
  * message (queue.h), at most a sixth of it lies between SIGTERM and SIGKILL. */
 struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after);
 
-/* place: of the lock among those that the guard was entrusted with; guard NULL: there
+/* index: of the lock among those that the guard was entrusted with; guard NULL: there
  * is none (keeper.h). */
 void watchdog_init(struct watchdog *watchdog, struct lock *lock,
-		   struct guard *guard, size_t place, int64_t kill_after);
+		   struct guard *guard, size_t index, int64_t kill_after);
 
 /* When to call _act; never, once the thread runs. */
 struct deadline watchdog_due(const struct watchdog *watchdog);

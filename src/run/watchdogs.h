@@ -43,7 +43,7 @@ const struct lock *watchdogs_lost(struct watchdogs *watchdogs,
 				  struct error *why);
 
 /* The watchdog of a lock that is lost ends: the connections of that lock are the
- * caller's again, and it counts as lost no more. Its place among the locks. */
+ * caller's again, and it counts as lost no more. Its index among the locks. */
 size_t watchdogs_part(struct watchdogs *watchdogs, const struct lock *lost);
 
 /* After _stop, if the guard was faster: the lock whose validity ends first, and why. */

@@ -49,13 +49,13 @@ const char *settings_key(const struct settings *settings, size_t i)
 	return i == 0 ? settings->key : settings->also[i - 1];
 }
 
-size_t settings_key_place(const struct settings *settings, const char *key)
+size_t settings_key_index(const struct settings *settings, const char *key)
 {
-	size_t place = 0;
+	size_t index = 0;
 
 	for (size_t i = 0; i < settings_key_count(settings); i++)
-		place += strcmp(settings_key(settings, i), key) < 0;
-	return place;
+		index += strcmp(settings_key(settings, i), key) < 0;
+	return index;
 }
 
 static void forget(struct secret *secret)

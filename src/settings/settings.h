@@ -132,8 +132,8 @@ char *settings_keep(struct settings *settings, const char *text);
 size_t settings_key_count(const struct settings *settings);
 const char *settings_key(const struct settings *settings, size_t i);
 
-/* The place of key in their bytewise order, by which locks are taken. */
-size_t settings_key_place(const struct settings *settings, const char *key);
+/* The index of key in their bytewise order, by which locks are taken. */
+size_t settings_key_index(const struct settings *settings, const char *key);
 
 /* Adds the servers of a list with commas. A password in the list, or a list that
  * is wrong, is made unreadable in place, as ps(1) may show it. */
