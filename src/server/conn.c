@@ -44,10 +44,10 @@ void conn_close(struct conn *conn)
 	conn->output.length = conn->sent = conn->unparsed = 0;
 	conn->heard = 0;
 	conn->owed_first = conn->owed_count = 0;
-	while (conn->held_count > 0)
-		freeReplyObject(conn->held[--conn->held_count].reply);
+	while (conn->withheld_count > 0)
+		freeReplyObject(conn->withheld[--conn->withheld_count].reply);
 	forget_promise(conn);
-	conn->holds = false;
+	conn->withholds = false;
 	conn->login_failed = conn->complained = false;
 	conn->executed = NULL;
 }
@@ -310,8 +310,8 @@ bool conn_owes_sticky(const struct conn *conn)
 
 bool conn_owes(const struct conn *conn, uint64_t number)
 {
-	for (unsigned i = 0; i < conn->held_count; i++)
-		if (conn->held[i].owed.number == number)
+	for (unsigned i = 0; i < conn->withheld_count; i++)
+		if (conn->withheld[i].owed.number == number)
 			return true;
 	for (unsigned i = 0; i < conn->owed_count; i++)
 		if (conn->owed[(conn->owed_first + i) % OWED_MAX].number ==
@@ -347,12 +347,12 @@ static void measure(struct conn *conn, int64_t since)
 		took > conn->distance ? took : (took + conn->distance) / 2;
 }
 
-/* What it answers to the request that was sent with the greeting is held. */
+/* What it answers to the request that was sent with the greeting is withheld. */
 static void ask_for_user(struct conn *conn)
 {
 	greet_with(conn, OWED_USER,
 		   (const char *[]){"ACL", "GETUSER", "default"}, 3);
-	conn->holds = true;
+	conn->withholds = true;
 }
 
 static int take_greeting(struct conn *conn, enum owed_kind kind,
@@ -399,28 +399,28 @@ static void note_failure(struct conn *conn, struct reply *reply)
 	}
 }
 
-static int hand_over(struct conn *conn, const struct held *held,
+static int hand_over(struct conn *conn, const struct withheld *withheld,
 		     conn_reply *callback, void *context)
 {
 	struct reply reply = {0};
 
-	reply_flatten(&reply, held->reply);
+	reply_flatten(&reply, withheld->reply);
 	note_failure(conn, &reply);
-	return callback(context, &held->owed, &reply);
+	return callback(context, &withheld->owed, &reply);
 }
 
-/* What callback does may close the connection, and free what is still held. */
-static int hand_over_held(struct conn *conn, conn_reply *callback,
-			  void *context)
+/* What callback does may close the connection, and free what is still withheld. */
+static int hand_over_withheld(struct conn *conn, conn_reply *callback,
+			      void *context)
 {
 	int result = 0;
 
-	conn->holds = false;
-	while (result == 0 && conn->held_count > 0) {
-		struct held first = conn->held[0];
+	conn->withholds = false;
+	while (result == 0 && conn->withheld_count > 0) {
+		struct withheld first = conn->withheld[0];
 
-		memmove(conn->held, conn->held + 1,
-			--conn->held_count * sizeof(first));
+		memmove(conn->withheld, conn->withheld + 1,
+			--conn->withheld_count * sizeof(first));
 		result = hand_over(conn, &first, callback, context);
 		freeReplyObject(first.reply);
 	}
@@ -428,13 +428,13 @@ static int hand_over_held(struct conn *conn, conn_reply *callback,
 }
 
 /* Takes over the reply if it sets that to NULL. */
-static int pass_on(struct conn *conn, struct held *held, conn_reply *callback,
-		   void *context)
+static int pass_on(struct conn *conn, struct withheld *withheld,
+		   conn_reply *callback, void *context)
 {
-	if (!conn->holds)
-		return hand_over(conn, held, callback, context);
-	conn->held[conn->held_count++] = *held;
-	held->reply = NULL;
+	if (!conn->withholds)
+		return hand_over(conn, withheld, callback, context);
+	conn->withheld[conn->withheld_count++] = *withheld;
+	withheld->reply = NULL;
 	return 0;
 }
 
@@ -447,10 +447,10 @@ static bool is_promise(const struct reply *reply)
 }
 
 /* Takes over the reply, if it counts only when replicas have it. */
-static bool keep_promise(struct conn *conn, struct held *held,
+static bool keep_promise(struct conn *conn, struct withheld *withheld,
 			 const struct reply *reply)
 {
-	if (!held->owed.replicated)
+	if (!withheld->owed.replicated)
 		return false;
 	if (!is_promise(reply)) {
 		/* what was refused needs no release */
@@ -458,8 +458,8 @@ static bool keep_promise(struct conn *conn, struct held *held,
 		conn->owed[conn->owed_first].sticky = false;
 		return false;
 	}
-	conn->promise = *held;
-	held->reply = NULL;
+	conn->promise = *withheld;
+	withheld->reply = NULL;
 	return true;
 }
 
@@ -488,7 +488,7 @@ static int count_replicas(struct conn *conn, struct reply *said)
 static int take_acknowledgement(struct conn *conn, struct reply *said,
 				conn_reply *callback, void *context)
 {
-	struct held promise = conn->promise;
+	struct withheld promise = conn->promise;
 	int result;
 
 	conn->promise.reply = NULL;
@@ -516,7 +516,7 @@ static int dispatch(struct conn *conn, redisReply **from, conn_reply *callback,
 		    void *context)
 {
 	struct owed owed = conn->owed[conn->owed_first];
-	struct held held = {*from, owed};
+	struct withheld withheld = {*from, owed};
 	struct reply reply = {0};
 	int result;
 
@@ -532,15 +532,15 @@ static int dispatch(struct conn *conn, redisReply **from, conn_reply *callback,
 	measure(conn, owed.since);
 	if (owed.kind == OWED_USER) {
 		identity_read_user(&conn->identity, &reply);
-		return hand_over_held(conn, callback, context);
+		return hand_over_withheld(conn, callback, context);
 	}
 	if (owed.kind != OWED_ASKED)
 		return take_greeting(conn, owed.kind, &reply);
 	conn->complained = false;
-	result = keep_promise(conn, &held, &reply)
+	result = keep_promise(conn, &withheld, &reply)
 			 ? 0
-			 : pass_on(conn, &held, callback, context);
-	*from = held.reply;
+			 : pass_on(conn, &withheld, callback, context);
+	*from = withheld.reply;
 	return result;
 }
 

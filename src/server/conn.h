@@ -21,7 +21,7 @@
  * complete. A young server that claims to have read its append-only file when it
  * started is asked for the user that has read it (identity.h); it was not known
  * before that this question is needed, so its answer comes after the first replies.
- * These are held until then.
+ * These are withheld until then.
  *
  * Replicas. If `replicas` is set, a replicated request is followed by WAIT in the same
  * write. If its answer is a promise (an array that begins with 1, as a script of ours
@@ -76,7 +76,7 @@ struct owed {
 };
 
 /* A reply that is handed over when the identity is complete. */
-struct held {
+struct withheld {
 	struct redisReply *reply; /* owned */
 	struct owed owed;
 };
@@ -101,10 +101,10 @@ struct conn {
 	size_t sent; /* of output */
 	struct owed owed[OWED_MAX];
 	unsigned owed_first, owed_count;
-	struct held held[OWED_MAX];
-	unsigned held_count;
-	bool holds; /* replies, until OWED_USER has come */
-	struct held
+	struct withheld withheld[OWED_MAX];
+	unsigned withheld_count;
+	bool withholds; /* replies, until OWED_USER has come */
+	struct withheld
 		promise;  /* until OWED_REPLICAS has come; or without reply */
 	int64_t distance; /* ms that it takes to answer, of late; 0: it has not
 			   * answered yet */
