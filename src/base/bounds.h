@@ -1,11 +1,12 @@
 /*
  * Upper bounds. The settings refuse more than this, and the rooms above rely on
- * it: their tables and texts have room for this much.
+ * it: their tables and texts have room for this much. And how many are a majority.
  */
 #ifndef BASE_BOUNDS_H
 #define BASE_BOUNDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SERVERS_MAX 32 /* as many as a uint32_t has bits */
@@ -19,5 +20,11 @@
 /* Whether a token that a user chose can stand wherever tokens do: 1 to 256
  * printable ASCII characters but '%' and '='. */
 bool bounds_allow_token(const char *token);
+
+/* Of so many servers, or Sentinels or nodes of one server. */
+static inline size_t majority(size_t count)
+{
+	return count / 2 + 1;
+}
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bounds.h"
 #include "base/log.h"
 #include "server/hash_slot.h"
 #include "server/nodes.h"
@@ -338,7 +339,7 @@ static size_t count_waiting(const struct discovery *discovery)
 
 static size_t quorum_of(const struct discovery *discovery)
 {
-	return discovery->url->seed_count / 2 + 1;
+	return majority(discovery->url->seed_count);
 }
 
 /* A majority has said, or there will be none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bounds.h"
 #include "base/log.h"
 #include "base/signals.h"
 
@@ -53,7 +54,7 @@ void quorum_release(struct quorum *quorum)
 
 size_t quorum_size(const struct quorum *quorum)
 {
-	return quorum->count / 2 + 1;
+	return majority(quorum->count);
 }
 
 bool quorum_is_one(const struct quorum *quorum, size_t i, size_t k)
