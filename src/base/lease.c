@@ -43,9 +43,29 @@ int64_t lease_retry(int64_t lease)
 	return lease / 10;
 }
 
+int64_t lease_late(int64_t ttl)
+{
+	return ttl / 2;
+}
+
+int64_t lease_outage(int64_t ttl)
+{
+	return ttl / 2;
+}
+
+int64_t lease_for_outage(int64_t outage)
+{
+	return 2 * outage;
+}
+
 int64_t lease_first(int64_t ttl)
 {
 	return smaller(ttl, FIRST_LEASE);
+}
+
+int64_t lease_unconfirmed(int64_t lease)
+{
+	return lease / 2;
 }
 
 int64_t lease_heartbeat(int64_t ttl)

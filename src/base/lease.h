@@ -44,10 +44,21 @@ int64_t lease_renewal(int64_t ttl);
 /* Between rounds that fail, after the first repetition, which is at once. */
 int64_t lease_retry(int64_t lease);
 
+/* A renewal is late if less than this of the lease is left. */
+int64_t lease_late(int64_t ttl);
+
+/* For how long a server may be away before a run that needs it loses its lock. And the
+ * ttl with which it may be away for so long. */
+int64_t lease_outage(int64_t ttl);
+int64_t lease_for_outage(int64_t outage);
+
 /* --- taking it ------------------------------------------------------------ */
 
 /* The lease that a message grants to a waiter (settle.lua, `unanswered`). */
 int64_t lease_first(int64_t ttl);
+
+/* A round has to confirm it unless more than this is left (queue.h). */
+int64_t lease_unconfirmed(int64_t lease);
 
 /* The longest time between two requests of a waiter to one server. Servers
  * take a waiter for gone that has not asked for two of the longest

@@ -231,7 +231,7 @@ bool record_tells_left(const struct busy *busy)
 	if (!busy->has_description || !holder->renews || holder->ttl <= 0)
 		return true;
 	return busy->left > holder->ttl ||
-	       (busy->left < holder->ttl / 2 && busy->held >= first);
+	       (busy->left < lease_late(holder->ttl) && busy->held >= first);
 }
 
 void record_print_times(struct buffer *text, const struct busy *busy)

@@ -6,6 +6,7 @@
 
 #include "show/server_facts.h"
 #include "base/duration.h"
+#include "base/lease.h"
 #include "base/number.h"
 #include "server/quorum.h"
 
@@ -86,8 +87,8 @@ void sentinels_release(struct sentinels *sentinels)
 static void advise_time(struct buffer *warnings, int64_t down_after,
 			int64_t ttl)
 {
-	int64_t most = ttl / 2 - FAILOVER_TIME;
-	int64_t enough = 2 * (down_after + FAILOVER_TIME);
+	int64_t most = lease_outage(ttl) - FAILOVER_TIME;
+	int64_t enough = lease_for_outage(down_after + FAILOVER_TIME);
 	char waits[DURATION_TEXT], lease[DURATION_TEXT];
 	char text[256], remedy[128], lower[96] = "";
 

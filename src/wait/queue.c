@@ -93,7 +93,8 @@ static bool is_enough(const struct queue *queue)
 
 	if (!queue->requests.by_message)
 		return left > lock->wish.validity_needed;
-	return lock->wish.validity_needed > 0 && left > lock->grant.lease / 2 &&
+	return lock->wish.validity_needed > 0 &&
+	       left > lease_unconfirmed(lock->grant.lease) &&
 	       (lock->grant.lease < lock->wish.ttl ||
 		left > lock->wish.validity_needed);
 }

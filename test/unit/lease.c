@@ -17,8 +17,12 @@ static void test_table(void)
 	EQUAL(lease_validity(30000), 29698);
 	EQUAL(lease_renewal(30000), 10000);
 	EQUAL(lease_retry(30000), 3000);
+	EQUAL(lease_late(30000), 15000);
+	EQUAL(lease_outage(30000), 15000);
+	EQUAL(lease_for_outage(15000), 30000);
 	EQUAL(lease_first(30000), 3000);
 	EQUAL(lease_first(2000), 2000);
+	EQUAL(lease_unconfirmed(3000), 1500);
 	EQUAL(lease_heartbeat(30000), 5000);
 	EQUAL(lease_heartbeat(3000), 1000);
 	EQUAL(lease_margin(30000), 600);
@@ -63,6 +67,17 @@ static void test_every_ttl(void)
 		CHECK(lease_validity_needed(ttl, 0, 1000) <=
 			      lease_need(ttl, 0, 1000),
 		      "%" PRId64, ttl);
+		/* a renewal that ends within a round's time is not late */
+		CHECK(lease_renewal(ttl) + lease_server_timeout(ttl) <=
+			      ttl - lease_late(ttl) + 1,
+		      "%" PRId64, ttl);
+		/* the outage begins just before a renewal */
+		CHECK(ttl < 1000 ||
+			      lease_renewal(ttl) + lease_outage(ttl) <=
+				      lease_validity(ttl) - lease_margin(ttl),
+		      "%" PRId64, ttl);
+		CHECK(lease_for_outage(lease_outage(ttl)) <= ttl, "%" PRId64,
+		      ttl);
 		CHECK(lease_quarantine(ttl) >= ttl, "%" PRId64, ttl);
 	}
 	CHECK(lease_validity(lease_shortest() - 1) <= 0, "not the shortest");
