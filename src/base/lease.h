@@ -54,7 +54,8 @@ int64_t lease_for_outage(int64_t outage);
 
 /* --- taking it ------------------------------------------------------------ */
 
-/* The lease that a message grants to a waiter (settle.lua, `unanswered`). */
+/* The lease that a message grants to a waiter (settle.lua, `unanswered`: a test holds
+ * them together). */
 int64_t lease_first(int64_t ttl);
 
 /* A round has to confirm it unless more than this is left (queue.h). */

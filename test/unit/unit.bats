@@ -77,6 +77,14 @@ unit() {
 	unit lease
 }
 
+@test "the times in settle.lua are those of base/lease.c" {
+	run -0 sed -nE 's/^#define (FIRST_LEASE|HEARTBEAT_LONGEST) ([0-9]+)$/\2/p' "$ROOT/src/base/lease.c"
+	[[ ${#lines[@]} == 2 ]]
+	local settle=$ROOT/src/lock/lua/settle.lua
+	grep -Fx "local unanswered = ${lines[0]}" "$settle"
+	grep -F "now - wish.seen > $((2 * lines[1])) then" "$settle"
+}
+
 @test "COMMAND's tree is found and killed when it is time, and no stranger" {
 	unit tree
 }
