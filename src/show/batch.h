@@ -31,7 +31,7 @@ struct listed {
 	bool known;      /* it has been held before, or is held */
 	int64_t waiting;     /* as many as a quorum has; -1: not known */
 	int64_t oldest_wait; /* ms that the first of them has waited */
-	/* if batch.runs is set; no digest: there is none */
+	/* if batch.runs is set; no token: there is none */
 	struct past_run last, success; /* run, and the last that succeeded */
 };
 

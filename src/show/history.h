@@ -44,7 +44,7 @@ void history_release(struct history *history);
 void history_hear(void *history, size_t server, const struct reply *reply);
 
 /* For those who ask for many KEYs at once: adds a run that a server tells of, and puts
- * all of them together. ballot must be filled. A run without a digest is none. */
+ * all of them together. ballot must be filled. A run without a token is none. */
 void history_add(struct history *history, size_t server,
 		 const struct past_run *run);
 void history_merge(struct history *history);
