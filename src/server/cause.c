@@ -123,11 +123,11 @@ static const struct meaning meanings[] = {
 	[CAUSE_ASK] = {EXIT_UNREACHED, false, false,
 		       "it is one node of a cluster (MOVED, ASK)",
 		       "use redis+cluster://"},
-	[CAUSE_SLOTS] = {EXIT_UNREACHED, false, false,
-			 "it keeps KEY and its record in different places "
-			 "(CROSSSLOT)",
-			 "use redis+cluster://, no proxy, and a KEY "
-			 "without '}'"},
+	[CAUSE_HASH_SLOTS] = {EXIT_UNREACHED, false, false,
+			      "it keeps KEY and its record in different places "
+			      "(CROSSSLOT)",
+			      "use redis+cluster://, no proxy, and a KEY "
+			      "without '}'"},
 	[CAUSE_TRY_AGAIN] = {EXIT_UNREACHED, true, false,
 			     "KEY is on its way to another node of the cluster "
 			     "(ASK, TRYAGAIN)",
@@ -211,7 +211,7 @@ static const struct {
 	{"MOVED ", CAUSE_MOVED},
 	{"ASK ", CAUSE_ASK},
 	{"TRYAGAIN", CAUSE_TRY_AGAIN},
-	{"CROSSSLOT", CAUSE_SLOTS},
+	{"CROSSSLOT", CAUSE_HASH_SLOTS},
 	{"CLUSTERDOWN", CAUSE_CLUSTER_DOWN},
 	{"ERR Script attempted to access a non local key", CAUSE_MOVED},
 	{"Script attempted to access a non local key", CAUSE_MOVED},

@@ -88,7 +88,7 @@ static void check_each(void)
 		{"TRYAGAIN Multiple keys request during rehashing of slot",
 		 CAUSE_TRY_AGAIN},
 		{"CROSSSLOT Keys in request don't hash to the same slot",
-		 CAUSE_SLOTS},
+		 CAUSE_HASH_SLOTS},
 		{"ERR This instance has cluster support disabled",
 		 CAUSE_NO_CLUSTER},
 		{"ERR unknown command 'SENTINEL', with args beginning with: ",
