@@ -43,7 +43,7 @@ const struct command commands[] = {
 	{COMMAND_HISTORY, "history", "history [OPTION ...] KEY",
 	 "show how the last runs of KEY went", cmd_history},
 	{COMMAND_CHECK, "check", "check [OPTION ...] KEY",
-	 "check KEY as a plugin of Nagios, Icinga or Sensu", cmd_check},
+	 "check KEY as a plugin for Nagios, Icinga or Sensu", cmd_check},
 	{COMMAND_WAIT, "wait", "wait [OPTION ...] KEY",
 	 "wait until KEY is free, without taking it", cmd_wait},
 	{COMMAND_BREAK, "break", "break [OPTION ...] KEY",

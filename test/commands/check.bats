@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# check: a plugin of Nagios, Icinga and Sensu: exit status 0 to 3, and one line on the standard output.
+# check: a plugin for Nagios, Icinga and Sensu: exit status 0 to 3, and one line on the standard output.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
 
 load ../lib/helper
