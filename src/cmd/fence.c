@@ -171,7 +171,7 @@ static int compare(const struct fence_file *file, int64_t fence)
 		return status;
 	if (fence >= largest)
 		return write_fence(file, fence, length);
-	log_error("%s: fence %lld is smaller than %lld, which it has seen: "
+	log_error("%s: fence %lld is smaller than %lld, the largest seen here: "
 		  "there has been a later holder: stop",
 		  file->path, (long long)fence, (long long)largest);
 	return EXIT_NOT_HELD;

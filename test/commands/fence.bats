@@ -30,7 +30,7 @@ has() {
 @test "a smaller fence is 1, with both numbers, and changes nothing" {
 	redlock fence "$FILE" 100
 	redlock fence "$FILE" 99
-	expect 1 '' "redlock: $FILE: fence 99 is smaller than 100, which it has seen: there has been a later holder: stop"
+	expect 1 '' "redlock: $FILE: fence 99 is smaller than 100, the largest seen here: there has been a later holder: stop"
 	has 100
 	redlock fence -q "$FILE" 9
 	[[ $status == 1 && $stderr == *'smaller than 100'* ]]
