@@ -22,7 +22,7 @@ enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_NOT_HELD = 1, /* release, extend */
 	EXIT_USAGE = 64,
-	EXIT_MISUSED = 65,   /* KEY is in use in another way */
+	EXIT_MISUSED = 65,   /* KEY is no lock, or one of another kind */
 	EXIT_UNREACHED = 69, /* no quorum of servers */
 	EXIT_BUG = 70,
 	EXIT_SYSTEM = 71, /* the operating system refused something */

@@ -42,8 +42,8 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Each true has its false: for a wait, and a lock that is held. Any thread. The last
- * false waits until what was kept is written. */
+/* Call with true when a wait or a hold begins, and once with false when it ends. Any
+ * thread. The last false waits until what was kept is written. */
 void log_hurry(bool hurry);
 
 /* Writes what was kept, as far as there is room. False: there is more; call it again. */

@@ -50,8 +50,8 @@ void output_json(struct buffer *buffer, const char *text, size_t length);
 
 /*
  * The value of a label of Prometheus, quotes included. As output_visible for UTF-8,
- * and with each backslash twice, so two texts that differ are two values. What that
- * has made is quoted as Prometheus reads it.
+ * and with each backslash twice, so two texts that differ are two values. The result
+ * is then quoted for Prometheus.
  */
 void output_label(struct buffer *buffer, const char *text, size_t length);
 

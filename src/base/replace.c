@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/output.h"
 
-/* Not where a link leads: in a directory that all may write, somebody else may have
+/* Links are not followed: in a directory that all may write, somebody else may have
  * made the link. */
 static int refuse_others(const char *path, struct error *error)
 {

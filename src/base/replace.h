@@ -4,7 +4,7 @@
  * takes its name. That file's name is the old one, a dot and six characters. It is
  * left behind only if the process is killed.
  *
- * A path that is a symbolic link, or anything else than a plain file, is refused and
+ * A path that is a symbolic link, or anything other than a plain file, is refused and
  * left as it is. The links of a directory on the way are followed.
  */
 #ifndef BASE_REPLACE_H

@@ -12,8 +12,8 @@ int threads_start(pthread_t *thread, void *(*run)(void *), void *argument);
 
 /*
  * Calls act(context, i) for each i below count, all at once, and returns when all have
- * returned. The calling thread does 0. It also does what no thread can be started for,
- * one after the other.
+ * returned. The calling thread does number 0, and those for which no thread could be
+ * started, one after the other.
  */
 void threads_each(size_t count, void (*act)(void *context, size_t i),
 		  void *context);

@@ -180,7 +180,7 @@ static void print_limit(struct buffer *text, const struct measure *measure,
 		buffer_print(text, " (more than %" PRId64 ")", limit);
 }
 
-/* Says so if it is too much, after the text that tells of it. */
+/* Says so if it is too much, after the text that says how much it is. */
 static void judge(struct check *check, const struct measure *measure)
 {
 	if (passes(measure, measure->most)) {

@@ -38,7 +38,7 @@
  * redlock is killed meanwhile, nobody renews what it holds: the leases end, and its place
  * in a queue is passed over.
  *
- * One wait budget is for all: time, and attempts, of which a round is one.
+ * All keys share one limit of time and of attempts; a round counts as one attempt.
  */
 #ifndef CMD_SEVERAL_H
 #define CMD_SEVERAL_H

@@ -42,7 +42,7 @@ struct tenant {
 struct report {
 	bool is_new; /* of this attempt */
 	bool is_held;
-	bool is_known; /* it has told of its record */
+	bool is_known; /* it has reported its record */
 	int64_t asked; /* when its last answer was asked for */
 	int64_t began; /* when its record began, at the latest: below 0 if it is
 			* older than this machine is up */
@@ -76,7 +76,7 @@ struct ballot {
 							    * a refusal names */
 	struct busy *busy; /* an attempt: who has KEY; NULL in other rounds */
 	bool renewed;      /* it was a good renewal */
-	bool has_run;      /* an attempt: a server tells of a run that makes it
+	bool has_run;      /* an attempt: a server reports a run that makes it
 			    * needless (wish.once_in) */
 
 	int64_t wanted; /* the slot of the quorum: votes for others do not count;

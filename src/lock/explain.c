@@ -98,7 +98,7 @@ void explain_failure(const struct ballot *ballot, struct error *error)
 		which = (size_t)(culprit - servers);
 	}
 	error->transient = !ballot_is_hopeless(ballot);
-	/* KEY is in use in another way, which is no matter of one server */
+	/* KEY is no lock, or one of another kind, which is no matter of one server */
 	if (count > 1 && error->code != EXIT_MISUSED) {
 		for (size_t i = 0; i < count; i++)
 			failed += has_failed(ballot, i);

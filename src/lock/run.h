@@ -1,5 +1,5 @@
 /*
- * A run of KEY that is over, as a server tells of it (lua/runs.lua): when it began,
+ * A run of KEY that is over, as a server reports it (lua/runs.lua): when it began,
  * how long it held KEY, and how it ended.
  *
  * A release notes it, in a list beside the record; or the next grant does, if the
@@ -46,7 +46,7 @@ int run_read(struct past_run *run, const char *text, size_t length,
 /* COMMAND exited with status 0. */
 bool run_succeeded(const struct past_run *run);
 
-/* It did not succeed, and it was no release, of which nobody knows how it went. */
+/* It did not succeed. False for a release: nobody knows how that work went. */
 bool run_failed(const struct past_run *run);
 
 /* Appends "exit 0", "signal 9", "broken by ops@jump1: 'deploy is stuck'" ... */

@@ -42,7 +42,7 @@ struct tls_settings {
 };
 
 struct tls_failure {
-	bool refused; /* a certificate, theirs or ours: trying again is vain */
+	bool refused; /* a certificate, theirs or ours: trying again is useless */
 	char text[128]; /* "": errno says it */
 };
 

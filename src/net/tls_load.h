@@ -5,8 +5,8 @@
  *
  * If the program is not in BINDIR, but in a directory that ends as BINDIR does, the
  * module is looked for where MODULEDIR is seen from there: so an installation may
- * be put into another directory (DESTDIR), or be moved. Only the part of BINDIR
- * counts that MODULEDIR does not share.
+ * be put into another directory (DESTDIR), or be moved. Only the part of BINDIR that
+ * differs from MODULEDIR counts.
  */
 #ifndef NET_TLS_LOAD_H
 #define NET_TLS_LOAD_H

@@ -134,8 +134,8 @@ static int become(void *argument)
 	return 127;
 }
 
-/* execvp tries names on it, and copies the arguments where /bin/sh is to read
- * a file. */
+/* execvp tries names on it, and copies the arguments if /bin/sh is to read a
+ * file. */
 static size_t stack_size(char *const command[])
 {
 	size_t count = 0;

@@ -109,7 +109,7 @@ bool guard_kills(struct guard *guard);
 /* When the guard begins to stop COMMAND, if it is sent no newer deadline. */
 struct deadline guard_begins(struct guard *guard);
 
-/* When COMMAND ought to be dead, if the guard was told of a loss. */
+/* When COMMAND ought to be dead, if the guard was told about a loss. */
 struct deadline guard_done(struct guard *guard);
 
 /*

@@ -55,7 +55,8 @@ enum keeper_result {
 	KEPT_GIVEN_BACK, /* keeper_dismiss: the lock is not ours to release */
 	KEPT_UNTIL_TOLD, /* a signal has come */
 	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
-	KEPT_LOST, /* *why says how; if PID runs on, all are, and parted with */
+	KEPT_LOST, /* *why says how; if PID runs on: all are lost, and have
+			  * been given back */
 };
 
 struct keeper {

@@ -85,7 +85,7 @@ struct conn {
 	const struct url *url;        /* whose login and TLS it uses */
 	const struct endpoint *found; /* is named in refusals, as the URL does
 				       * not say it; or NULL */
-	bool login_optional; /* answers count although the login was refused */
+	bool login_optional; /* answers count even if the login was refused */
 	bool identify;       /* ask for struct identity */
 	bool doubts; /* ... and, if it is doubtful, whether its file was read */
 	bool listens;               /* hands over messages, as owed to nobody */

@@ -229,8 +229,8 @@ static bool is_certain(const struct reply_handler *handler)
 	       handler->certain(handler->context);
 }
 
-/* When to wait no longer. Who lacks a script has answered in time, and has as long
- * again for the whole request, unless there is another reason to hurry. */
+/* When to wait no longer. A server that lacks a script has answered in time, and has
+ * as long again for the whole request, unless there is another reason to hurry. */
 static struct deadline end_of_round(const struct quorum *quorum,
 				    struct deadline until)
 {

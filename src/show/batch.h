@@ -39,7 +39,7 @@ struct batch {
 	struct ballot ballot;           /* VOTE_YES: has answered */
 	struct names names[BATCH_MOST]; /* owned, and so are the KEYs */
 	size_t count;
-	bool runs; /* set to be told of the last runs, too */
+	bool runs; /* set to be told the last runs, too */
 	struct listed answer[SERVERS_MAX][BATCH_MOST];
 	bool answered[SERVERS_MAX];
 	bool lost[SERVERS_MAX];

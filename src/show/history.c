@@ -90,7 +90,7 @@ static bool is_same_end(const struct past_run *a, const struct past_run *b)
 	       strcmp(a->by, b->by) == 0;
 }
 
-/* How many servers tell of this run; same_end: and of this end. */
+/* How many servers report this run; same_end: and this end. */
 static size_t count_servers(const struct history *history,
 			    const struct past_run *run, bool same_end)
 {
@@ -147,7 +147,7 @@ static const struct past_run *find_middle(const struct history *history,
 	return run;
 }
 
-/* The n-th, as most servers tell of it. Nobody tells of it again. */
+/* The n-th, as most servers report it. Nobody reports it again. */
 static struct past_run merge(struct history *history, size_t n)
 {
 	const struct past_run *best = &history->told[n].run, *middle;

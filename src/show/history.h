@@ -11,7 +11,7 @@
  * is unknown counts only if no server knows better: the release may have reached a
  * single one. If they differ in when it began by a second or more, the one in the
  * middle is taken. A run whose end is unknown is left out if only a minority of the
- * servers that answered tells of it: it was an attempt that had no quorum. A run that
+ * servers that answered reports it: it was an attempt that had no quorum. A run that
  * began more than an hour ahead comes last, as a wrong clock noted it.
  *
  * Nothing relies on this for safety.
@@ -43,8 +43,8 @@ void history_release(struct history *history);
 /* Takes a server's answer; for a struct reply_handler. */
 void history_hear(void *history, size_t server, const struct reply *reply);
 
-/* For those who ask for many KEYs at once: adds a run that a server tells of, and puts
- * all of them together. ballot must be filled. A run without a token is none. */
+/* For those who ask for many KEYs at once: adds a run that a server reports, and puts all
+ * of them together. ballot must be filled. A run without a token is none. */
 void history_add(struct history *history, size_t server,
 		 const struct past_run *run);
 void history_merge(struct history *history);

@@ -47,7 +47,7 @@ void stopping_release(struct stopping *stopping)
 	buffer_release(&stopping->digests);
 }
 
-/* What most servers have told of it in this round; NULL: nothing. */
+/* What most servers have reported of it in this round; NULL: nothing. */
 static const struct seen *find(const struct crowd *crowd, const char *digest)
 {
 	const struct seen *found = NULL;
@@ -62,7 +62,7 @@ static const struct seen *find(const struct crowd *crowd, const char *digest)
 	return found;
 }
 
-/* ask.lua tells of those whom KEY was taken from as of waiters. */
+/* ask.lua reports those whom KEY was taken from as waiters. */
 static bool is_deleted(const struct stopping *stopping,
 		       const struct asked *asked)
 {

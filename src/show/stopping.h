@@ -36,7 +36,7 @@ struct asked {
 	enum fate fate;
 	int64_t after;        /* ms from the first round until it was gone */
 	struct deadline ends; /* its lease, as it was told last */
-	bool met;             /* a server has told of it in a round */
+	bool met;             /* a server has reported it in a round */
 	bool whole;           /* it was seen on a quorum */
 };
 

@@ -24,7 +24,7 @@
  *    that has not answered yet, so a waiter that dies or is cut off at its
  *    grant keeps the others out no longer. The holder renews the lock at once
  *    (grant.renew); if it cannot, COMMAND is stopped within those 3 s
- *    (watchdog.h). The next in line is told of the 3 s, and asks when they are
+ *    (watchdog.h). The next in line is told about the 3 s, and asks when they are
  *    over.
  *  - A message is stale if a later request has been answered already: that
  *    grant has been seen or has ended. A message that comes twice is stale,

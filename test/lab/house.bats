@@ -69,7 +69,7 @@ finds() {
 	finds 'src/settings/options.c includes net/stream.h: settings includes base/ and net/url.h only'
 }
 
-@test "a circle within a folder is found, however long, and through which file ever" {
+@test "a circle within a folder is found, however long, and through any file" {
 	file settings/options.h settings/config.h
 	file settings/help.c settings/options.h
 	file settings/help.h

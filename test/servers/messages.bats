@@ -46,7 +46,7 @@ another_request() {
 	wait_until "((\$(request_number) > $before)) && listening 1 0"
 }
 
-# answered NAME COUNT: it has so often been told that KEY is another's.
+# answered NAME COUNT: it has so often been told that somebody else holds KEY.
 answered() {
 	(($(grep -c 'held by another' "$TMP/$1.err") >= $2))
 }

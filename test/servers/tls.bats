@@ -903,7 +903,7 @@ is_lost() {
 
 # native: a handshake under valgrind takes longer than the times here
 # bats test_tags=native,again
-@test "holding: a tunnel that is killed, or that stops, is as a server that is away" {
+@test "holding: a tunnel that is killed, or that stops, is treated as an unreachable server" {
 	servers_start_tcp 1
 	local way began
 	for way in KILL STOP; do

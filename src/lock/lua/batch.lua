@@ -1,6 +1,6 @@
--- Tells of each of many who holds it: the first holder, and how many there are; and who waits for it.
+-- Says who holds each of many KEYs: the first holder, and how many there are; and who waits for it.
 -- KEYS: KEY, its record, its queue, and those that only wait, for each
--- ARGV: 1 to tell of the last runs (runs.lua), too
+-- ARGV: 1 to report the last runs (runs.lua), too
 -- returns {1, {one ...}, this server's clock (ms), {last run, last one that succeeded ...}}; a run is ''
 --         if there is none; one is "known waiting oldest longest" (1 if the record is a lock's; how many
 --         wait; ms that the first of them has waited, and that one of several holders has held KEY), and

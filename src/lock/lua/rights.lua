@@ -33,7 +33,7 @@ local function refusal(command, spare, name, tried)
     or may and '+'
 end
 
--- Each of the commands, on a key or channel of this name; tried: or of that one. The digit behind a
+-- Each of the commands, on a key or channel of this name; tried: or of that one. The digit after a
 -- command: how many words more it takes. What is beside KEY has the record's name and something more.
 local function need(commands, name, tried)
   for command, spare in commands:gmatch('(%l+)(%d?)') do

@@ -34,7 +34,7 @@ local function note_slots(left, entered, who)
   end
 end
 
--- The free slots, from the wish's on: up to 20; and so many of the others, {slot, token} each.
+-- The free slots, from the wish's on: up to 20; and up to `most` of the others, {slot, token} each.
 local function survey_slots(wish, most)
   local has, free, others = taken_slots(), {}, {}
   for i = wish.slot, wish.slot + wish.permits - 1 do

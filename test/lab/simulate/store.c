@@ -1140,7 +1140,7 @@ static const struct command *find_command(struct word name)
 			return &commands[i];
 	fprintf(stderr,
 		"simulate: the store has no command '%.*s': "
-		"it belongs into test/lab/simulate/store.c\n",
+		"it belongs in test/lab/simulate/store.c\n",
 		(int)name.length, name.data);
 	abort();
 }

@@ -136,7 +136,7 @@ FACTS = ("# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:99999\r\n"
 
 class Server:
     """treatments: by stage. number: makes it another server; fence: what it
-    grants; busy: KEY is another's, who describes himself as holder; passes: so
+    grants; busy: KEY is held by somebody who describes himself as holder; passes: so
     many requests of a stage are answered by first, or honestly; hears: what
     is published to whoever has subscribed and asks; url: what names it, with
     @ for its address."""
