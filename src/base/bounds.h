@@ -21,7 +21,7 @@
  * printable ASCII characters but '%' and '='. */
 bool bounds_allow_token(const char *token);
 
-/* Of so many servers, or Sentinels or nodes of one server. */
+/* How many of them are a majority. They are servers, or Sentinels or nodes of one. */
 static inline size_t majority(size_t count)
 {
 	return count / 2 + 1;

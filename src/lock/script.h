@@ -48,7 +48,7 @@ void script_release(struct lock *lock, size_t server, int64_t min_hold);
  * it holds KEY ("": all holders), and break does its work once for each.
  */
 
-/* Who holds KEY and who waits for it, without the first `holders` and
+/* Asks who holds KEY and who waits for it, without the first `holders` and
  * `waiters`. */
 void script_inspect(struct quorum *quorum, size_t server,
 		    const struct names *names, const char *token,

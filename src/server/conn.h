@@ -14,8 +14,8 @@
  * Why a reply is never taken for another request's: Redis answers in order, so
  * the connection keeps a queue of what it is owed, and a reply counts for the
  * ticket that stands first in it. A late reply is thus read and handed over
- * under its old ticket. A reply that nobody is owed, a malformed one, or one
- * that is too large ends the connection.
+ * under its old ticket. A reply that nobody is owed, or that is malformed
+ * or too large, ends the connection.
  *
  * If the identity is asked for, replies to requests are handed over only when it is
  * complete. A young server that claims to have read its append-only file when it

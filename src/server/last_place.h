@@ -30,8 +30,7 @@ struct last_place {
 void last_place_init(struct last_place *last, const char *what,
 		     const char *name);
 
-/* Makes *endpoint, which is released first, the one that is kept; -1 for
- * none. */
+/* Releases *endpoint, and makes it the remembered one; -1: there is none. */
 int last_place_read(struct last_place *last, unsigned hash_slot,
 		    struct endpoint *endpoint);
 

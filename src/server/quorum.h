@@ -133,7 +133,7 @@ void quorum_drain(struct quorum *quorum, int64_t time);
 void quorum_leave(struct quorum *quorum);
 
 /* Cuts the connection of a server that has not answered, and takes back what
- * was sent with it: for one that is known to answer on another connection. */
+ * was sent with it: the server is known to answer on another connection. */
 void quorum_abandon(struct quorum *quorum, size_t server);
 
 /* The next round uses fresh connections to those that have not answered. */

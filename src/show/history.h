@@ -54,8 +54,8 @@ void history_merge(struct history *history);
  * answered. */
 int history_read(struct history *history, struct error *error);
 
-/* The last to begin of the runs that succeeded, perhaps one that is too old to be
- * shown, or NULL. */
+/* The last to begin of the runs that succeeded, perhaps one too old to be shown,
+ * or NULL. */
 const struct past_run *history_success(const struct history *history);
 
 /* For how long KEY was held by those that are shown, but for those of an unknown end:
