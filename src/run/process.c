@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/number.h"
+
 #define TEXT 512
 #define STATUS 4096
 #define COMMAND_LINE 4096
@@ -203,14 +205,16 @@ bool process_has_pending(pid_t pid, int number)
 /* "NUMBER ARGUMENT ARGUMENT ..." of the system call that the thread is in. */
 static bool thread_sends(pid_t pid, const char *file, long number)
 {
-	char text[TEXT], *at = text;
-	long call, argument[3];
+	char text[TEXT], *end;
+	const char *at = text;
+	int64_t call;
+	long argument[3];
 
-	if (read_text(pid, file, text, sizeof(text)) == 0)
+	if (read_text(pid, file, text, sizeof(text)) == 0 ||
+	    number_read(&at, 0, INT32_MAX, &call) < 0)
 		return false;
-	call = strtol(at, &at, 10);
-	for (int i = 0; i < 3; i++)
-		argument[i] = (long)strtoul(at, &at, 16);
+	for (int i = 0; i < 3; i++, at = end)
+		argument[i] = (long)strtoul(at, &end, 16);
 	return ((call == SYS_kill || call == SYS_tkill) &&
 		argument[1] == number) ||
 	       (call == SYS_tgkill && argument[2] == number);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "run/process.h"
 
 #define LOOKS_APART 20 /* times as long as one takes */
@@ -37,13 +38,14 @@ static unsigned long long ticks(int64_t ms)
 /* Of our pid namespace. */
 static bool proc_is_there(void)
 {
-	char number[16];
-	ssize_t length = readlink("/proc/self", number, sizeof(number) - 1);
+	char name[16];
+	ssize_t length = readlink("/proc/self", name, sizeof(name) - 1);
+	int64_t pid;
 
 	if (length <= 0)
 		return false;
-	number[length] = '\0';
-	return strtol(number, NULL, 10) == getpid();
+	name[length] = '\0';
+	return number_parse(name, 1, INT32_MAX, &pid) == 0 && pid == getpid();
 }
 
 static bool is_command(const struct tree *tree, const struct process *process)
@@ -220,13 +222,14 @@ static bool list_new(struct processes *all, size_t old)
 	if (directory == NULL)
 		return false;
 	while ((entry = readdir(directory)) != NULL) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		int64_t pid;
 
-		if (pid <= 0 || pid == self || find(all->list, old, pid))
+		if (number_parse(entry->d_name, 1, INT32_MAX, &pid) < 0 ||
+		    pid == self || find(all->list, old, (pid_t)pid))
 			continue;
 		if (!make_room(all))
 			break;
-		all->list[all->count++] = (struct process){.pid = pid};
+		all->list[all->count++] = (struct process){.pid = (pid_t)pid};
 	}
 	closedir(directory);
 	return entry == NULL;
