@@ -1,6 +1,8 @@
 /*
  * Whole decimal numbers: digits and nothing else, but for one '-' before them if least
  * is below 0. Other notations (DURATION, a fraction, hex) have readers of their own.
+ * strtonum(3bsd) would also take blanks and a '+' before the digits, and reads no number
+ * in the middle of a text.
  */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H

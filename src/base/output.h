@@ -1,6 +1,7 @@
 /*
  * Escapes: makes bytes that users and servers chose fit for a terminal, a JSON text or
- * a shell. The functions append to a struct buffer.
+ * a shell. The functions append to a struct buffer. vis(3bsd) knows neither JSON nor a
+ * shell's quotes, and lets characters through that hide text or turn it around.
  */
 #ifndef BASE_OUTPUT_H
 #define BASE_OUTPUT_H
