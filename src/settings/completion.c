@@ -218,21 +218,21 @@ static void list_options(const struct completion *completion,
 {
 	for (size_t i = 0; i < option_count; i++) {
 		const struct option *option = &options[i];
+		const char *help =
+			options_help(option, completion->command->id);
 
 		if (!takes(completion, option) ||
 		    (!option->repeats &&
 		     (completion->given & options_bit(option))))
 			continue;
-		buffer_print(text, "--%s\t%s\n", option->name, option->help);
+		buffer_print(text, "--%s\t%s\n", option->name, help);
 		if (option->other[0] != '\0')
-			buffer_print(text, "--%s\t%s\n", option->other,
-				     option->help);
+			buffer_print(text, "--%s\t%s\n", option->other, help);
 		if (option->letter != 0)
-			buffer_print(text, "-%c\t%s\n", option->letter,
-				     option->help);
+			buffer_print(text, "-%c\t%s\n", option->letter, help);
 		if (option->other_letter != 0)
 			buffer_print(text, "-%c\t%s\n", option->other_letter,
-				     option->help);
+				     help);
 	}
 }
 

@@ -44,7 +44,8 @@ static const struct group {
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
 
-static void print_row(struct buffer *text, const struct option *option)
+static void print_row(struct buffer *text, const struct command *command,
+		      const struct option *option)
 {
 	struct buffer row = {0};
 
@@ -63,7 +64,7 @@ static void print_row(struct buffer *text, const struct option *option)
 		buffer_print(&row, "[=%s]", option->value);
 	buffer_print(&row, "%*s%s",
 		     row.length + 2 > LEFT ? 2 : (int)(LEFT - row.length), "",
-		     option->help);
+		     options_help(option, command->id));
 	output_wrap(text, row.data, row.length, COLUMNS, LEFT);
 	buffer_append(text, "\n", 1);
 	buffer_release(&row);
@@ -96,7 +97,7 @@ static size_t print_list(struct buffer *text, const struct command *command,
 			if (!takes(command, i) || rank_of(&options[i]) != rank)
 				continue;
 			if (rank < ranks || others)
-				print_row(text, &options[i]);
+				print_row(text, command, &options[i]);
 			else
 				left_out++;
 		}
@@ -131,7 +132,7 @@ static void print_groups(struct buffer *text, const struct command *command)
 			if (title != NULL)
 				buffer_print(text, "\n%s:\n", title);
 			title = NULL;
-			print_row(text, &options[i]);
+			print_row(text, command, &options[i]);
 		}
 	}
 	if (has_durations(command))

@@ -409,13 +409,15 @@ const struct option options[] = {
 	{0, "remember", TAKES_VALUE, "DURATION", TAKING, set_duration,
 	 FIELD(remember), "how long KEY's history and fence are kept (7d)"},
 	{0, "max-hold", TAKES_VALUE, "DURATION", TAKING, set_positive,
-	 FIELD(max_hold), "stop COMMAND (status 124) or PID after this long",
-	 .for_pid = true},
+	 FIELD(max_hold), "stop COMMAND after this long (status 124)",
+	 .for_pid = true, .pid_help = "stop PID after this long"},
 	{0, "on-lost", TAKES_VALUE, "kill|kill-group|warn|SIGNAL", TAKING,
 	 set_on_lost, 0,
-	 "what to do to COMMAND or PID if the lock is lost (kill); "
-	 "kill-group: stop PID's process group",
-	 .for_pid = true},
+	 "what to do to COMMAND if the lock is lost (kill; kill-group is "
+	 "the same)",
+	 .for_pid = true,
+	 .pid_help = "what to do to PID if the lock is lost (kill); "
+		     "kill-group: stop its process group"},
 	{0, "unreachable", TAKES_VALUE, "fail|run", RUN, set_unreachable, 0,
 	 "what to do if no quorum of servers is reached (fail); run: start "
 	 "COMMAND without the lock"},
@@ -494,6 +496,12 @@ static bool is_named(const struct option *option, const char *name,
 {
 	return is_same(option->name, name, length) ||
 	       (length > 0 && is_same(option->other, name, length));
+}
+
+const char *options_help(const struct option *option, unsigned command)
+{
+	return command == ACQUIRE && option->pid_help != NULL ? option->pid_help
+							      : option->help;
 }
 
 const struct option *options_find(const char *name, size_t length,

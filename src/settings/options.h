@@ -39,6 +39,8 @@ struct option {
 	char other_letter; /* and a second letter; 0: none */
 	char excludes[25]; /* names of options that cannot be used with it,
 			      and need not name it in turn */
+	const char *
+		pid_help; /* of acquire, which has PID, no COMMAND; NULL: help */
 };
 
 extern const struct option options[];
@@ -48,6 +50,9 @@ extern const size_t option_count;
  * one that another command takes; else NULL. */
 const struct option *options_find(const char *name, size_t length,
 				  unsigned commands);
+
+/* What it says in the help of a command. */
+const char *options_help(const struct option *option, unsigned command);
 
 /* Whose password this option sets, or names the file of; SECRETS: nobody's. */
 enum secret_kind options_secret(const struct option *option);

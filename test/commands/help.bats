@@ -86,6 +86,22 @@ setup() {
 	no_row_failed
 }
 
+@test "the help of run speaks of COMMAND, that of acquire of PID; and so do completions" {
+	local command option
+	redlock run --help=all
+	[[ $status == 0 && $output == *COMMAND* && $output != *PID* ]]
+	redlock acquire --help=all
+	for option in max-hold on-lost; do
+		grep -A 2 -e "--$option " <<<"$output" | grep -w PID
+	done
+	[[ $(grep -v '^COMMAND:$' <<<"$output") != *COMMAND* ]]
+	for command in run acquire; do
+		"$REDLOCK" help --complete "$command" -- | sed -n 's/^--on-lost\t//p' >"$TMP/$command"
+	done
+	grep -w COMMAND "$TMP/run"
+	grep -w PID "$TMP/acquire"
+}
+
 @test "--help=all ends with what a DURATION is, if an option takes one" {
 	local command text
 	for command in "${COMMANDS[@]}"; do
