@@ -87,7 +87,7 @@ tells() {
 	[[ $(of '.runs[0] | .fence > 0, .pid > 0, .held_ms >= 0, .waited_ms >= 0, .age_ms >= 0, .began_ms > 1700000000000') != *false* ]]
 }
 
-@test "a run's time, holder, label and fence are told, to people and to programs" {
+@test "a run's time, holder and label are told to people, and the fence as well to programs" {
 	on_one_and_three tells
 }
 
