@@ -46,6 +46,18 @@ tells_of_keys() {
 	[[ ! $(of redlock_held -later) ]]
 }
 
+@test "promtool finds no fault in what list and doctor print" {
+	local command
+	[[ $(type -P promtool) ]] || skip "needs promtool, as a part of what comes after does"
+	servers_start 1
+	redlock run "$KEY" true
+	for command in list doctor; do
+		redlock "$command" --format prometheus
+		[[ $status == 0 && $stderr == '' ]]
+		promtool check metrics <<<"$output"
+	done
+}
+
 @test "list tells of each lock, held or free: holders, how long, waiters, the oldest wait" {
 	servers_start 1
 	tells_of_keys

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # What the tests of metrics share; load it after helper.bash.
 
-# well_formed FILE: for promtool, if it is here: names, help, types and units. And for OpenMetrics each metric is in one
-# piece, no series is there twice, and the end is.
+# well_formed FILE: for promtool, if it is here (metrics.bats says if it is not): names, help, types and units. And for
+# OpenMetrics each metric is in one piece, no series is there twice, and the end is.
 well_formed() {
 	[[ ! $(type -P promtool) ]] || promtool check metrics <"$1" || return
 	[[ $(tail -n 1 "$1") == '# EOF' ]] || return
