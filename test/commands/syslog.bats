@@ -91,6 +91,20 @@ tells_of_runs() {
 	on_one_and_three tells_of_runs
 }
 
+tells_of_success() {
+	logged_by <<-'end'
+		"$REDLOCK" run --syslog --once-in 1h "$KEY" true
+		"$REDLOCK" run --syslog --once-in 1h "$KEY" true
+	end
+	has "not run: $(uname -n) ran it [^ ]* ago for [^ ]*, exit 0; --once-in lets it run again in [^ ]*"
+	has 'released after [^ ]*, fence [0-9]*: exit 0'
+	[[ $(wc -l <"$TMP/log") == 3 && $(cut -c 1-4 "$TMP/log" | sort -u) == '<78>' ]]
+}
+
+@test "a run that --once-in refuses tells the log which run has succeeded" {
+	on_one_and_three tells_of_success
+}
+
 tells_of_trouble() {
 	printf 'syslog = yes\n' >"$TMP/redlock.conf"
 	chmod 600 "$TMP/redlock.conf"
