@@ -167,10 +167,17 @@ tells_of_trouble() {
 	redis-cli -s "$SOCKET" PING >/dev/null # for the next test, the pause is over
 }
 
-@test "a COMMAND that runs without its lock is told of, with a warning, and no end of the lock" {
-	logged_by <<<'"$REDLOCK" run --syslog -S unix:///nonexistent/s --unreachable run "$KEY" true'
-	has 'COMMAND runs without the lock: unix:///nonexistent/s: .*'
+# tells_of_none SERVERS WHY
+tells_of_none() {
+	REDLOCK_SERVERS=$1 logged_by <<<'"$REDLOCK" run --syslog --unreachable run "$KEY" true'
+	has "COMMAND runs without the lock: $2"
 	[[ $(cut -c 1-4 "$TMP/log") == '<76>' ]]
+}
+
+@test "a COMMAND that runs without its lock is told of, with a warning, and no end of the lock" {
+	tells_of_none unix:///nonexistent/s 'unix:///nonexistent/s: .*'
+	tells_of_none unix:///nonexistent/s,unix:///nonexistent/t,unix:///nonexistent/u \
+		'no quorum: 3 of 3 servers gave no vote, .*'
 }
 
 @test "a log that is a stream is told as well" {
