@@ -43,11 +43,26 @@ certify() {
 	certificate_of "$SERVERS/$1" "$([[ $TLS == names ]] && echo DNS || echo IP):$(host "$1")"
 }
 
+# page_settings I TEXT PATTERN: of the settings that redlock-servers(7) shows after TEXT those that begin like
+# PATTERN, with the names, ports and files of the set's I-th server.
+page_settings() {
+	local host
+	host=$(host "$1")
+	page_block redlock-servers.7 "$2" | grep -E "^$3" |
+		sed "s, *#.*,,; s,/etc/redis/locks/ca\\.,$CERTS/ca.,; s,/etc/redis/locks/server\\.,$SERVERS/$1.,
+			s,^tls-port .*,tls-port $PORT,; s,monitor main db1\\.example 6379,monitor main $(host 0) $PORT,
+			s,\\(db1\\|s1\\|node1\\)\\.example,$host,"
+}
+
+# as_options: settings from standard input.
+as_options() {
+	sed 's/^/--/; s/ /\n/'
+}
+
 # tls_options I [cluster]: of the set's I-th server, or of all Sentinels'.
 tls_options() {
-	printf '%s\n' --tls-port "$PORT" --tls-cert-file "$SERVERS/$1.pem" --tls-key-file "$SERVERS/$1.key" \
-		--tls-ca-cert-file "$CERTS/ca.pem" --tls-auth-clients no --tls-replication yes
-	[[ ! ${2-} ]] || printf '%s\n' --tls-cluster yes
+	page_settings "$1" '.Li s1.example :' tls- | as_options
+	[[ ! ${2-} ]] || page_settings "$1" '.Li tls-replication ,' tls- | as_options
 }
 
 # own_places: where it is remembered where servers are: $PLACES, nobody else's.
@@ -131,14 +146,15 @@ sentinels() {
 # all with these redis-server OPTIONs; and three Sentinels, who know all of these and each other. They
 # call the master `main`, and take nobody for dead by themselves: see sentinels_watch.
 sentinels_start() {
-	local replicas=$1 i replica
+	local replicas=$1 i replica announce
 	shift
 	addresses_new
 	export SERVER_COUNT=$((replicas + 1))
 	for ((i = 0; i < SERVER_COUNT; i++)); do
 		replica=()
 		((i == 0)) || replica=(--replicaof "$(host 0)" "$PORT")
-		server_new "$i" --replica-announce-ip "$(host "$i")" "${replica[@]}" "$@"
+		mapfile -t announce < <(page_settings "$i" 'tls-replication yes' replica- | as_options)
+		server_new "$i" "${announce[@]}" "${replica[@]}" "$@"
 	done
 	set_new
 	export SENTINELS=$SET
@@ -170,8 +186,7 @@ sentinel_new() {
 		echo "dir $home"
 		echo "unixsocket $home/redis.sock"
 		echo "sentinel myid $(id_of "$home")"
-		echo "sentinel announce-ip $(sentinel_host "$1")"
-		echo "sentinel monitor main $(host 0) $PORT 2"
+		page_settings $((10 + $1)) 'tls-replication yes' 'sentinel (announce-ip|monitor) '
 		echo "sentinel down-after-milliseconds main 600000"
 		for ((i = 1; i < SERVER_COUNT; i++)); do
 			echo "sentinel known-replica main $(host "$i") $PORT"
@@ -188,7 +203,7 @@ sentinel_new() {
 sentinel_tls() {
 	certify $((10 + $1)) || return
 	tls_options $((10 + $1)) | paste -d ' ' - - | sed "s/^--//; s/^tls-port .*/tls-port $SENTINEL_PORT/"
-	[[ $TLS != names ]] || printf '%s\n' 'sentinel resolve-hostnames yes' 'sentinel announce-hostnames yes'
+	[[ $TLS != names ]] || page_settings $((10 + $1)) 'tls-replication yes' 'sentinel [a-z]+-hostnames '
 }
 
 # sentinel_launch I: it goes on with what it had.
@@ -296,7 +311,7 @@ cluster_start() {
 	for ((i = 0; i < SERVER_COUNT; i++)); do
 		cluster_state "$i" "$masters" >"$SERVERS/nodes.$i"
 		[[ $TLS != names ]] ||
-			names=(--cluster-announce-hostname "$(name "$i")" --cluster-preferred-endpoint-type hostname)
+			mapfile -t names < <(page_settings "$i" '.Li tls-replication ,' cluster- | as_options)
 		server_new "$i" --cluster-enabled yes --cluster-config-file "$SERVERS/nodes.$i" \
 			--cluster-node-timeout 60000 --cluster-announce-ip "$(address "$i")" "${names[@]}" "$@"
 	done

@@ -66,6 +66,16 @@ teardown_file() {
 	stop_everything "$BATS_FILE_TMPDIR"
 }
 
+# page_block PAGE TEXT: the display after a line with TEXT in this page of the manual.
+page_block() {
+	TEXT=$2 awk '
+		/^\.Bd / && found { shown = 1; next }
+		/^\.Ed/ && shown { exit }
+		shown
+		index($0, ENVIRON["TEXT"]) { found = 1 }
+	' "$ROOT/man/$1" | sed 's/\\e/\\/g; s/^\\&//'
+}
+
 # ---------------------------------------------------------------- time
 
 # now_ms: milliseconds of CLOCK_BOOTTIME, cut to hundredths of a second.

@@ -153,6 +153,17 @@ as_on_page() {
 	[[ $status == 69 ]]
 }
 
+@test "what the page shows after the recipe is tried by other tests" {
+	local text tried shown=0
+	tried=$(grep -rhoE "page_(block redlock-servers\.7|settings [^']*) '[^']+'" "$ROOT"/test/{lib,servers} | sed "s/^[^']*'//; s/'$//" |
+		while IFS= read -r text; do page_block redlock-servers.7 "$text" | md5sum; done)
+	while IFS= read -rd $'\f' text; do
+		((++shown))
+		[[ $tried == *"$(md5sum <<<"$text")"* ]] || { echo "no test tries: $text" && false; }
+	done < <(sed -n '/^\.Sh RUNNING THEM/,$p' "$PAGE" | sed -n '/^\.Bd/,/^\.Ed/{ /^\.Bd/d; s/^\.Ed/\f/; s/\\e/\\/g; s/^\\&//; p; }' | sed -z 's/\n\f\n/\f/g')
+	((shown >= 5))
+}
+
 @test "the user of the recipe may do what redlock needs, and nothing else" {
 	local commands command
 	eval "${blocks[1]}"

@@ -382,7 +382,7 @@ waits() {
 }
 
 @test "doctor warns of Sentinels that wait longer for a master than a run does" {
-	local says="redis\\+sentinel://.*/main: warning: its Sentinels wait"
+	local says="redis\\+sentinel://.*/main: warning: its Sentinels wait" i
 	sentinels_start 1 --appendonly yes
 	waits 30000
 	redlock doctor
@@ -397,6 +397,13 @@ waits() {
 	waits 12001
 	redlock doctor -q
 	[[ $status == 0 && $output == *Sentinels* ]]
+	# as redlock-servers(7) would have it
+	page_block redlock-servers.7 'Sy "shortest ttl" Ta Sy down-after-milliseconds' >"$TMP/set.sh"
+	for i in 0 1 2; do
+		[[ $(sed "s/^redis-cli/& -h $(sentinel_address "$i")/" "$TMP/set.sh" | sh) == OK ]]
+	done
+	redlock doctor -q
+	[[ $status == 0 && $output != *Sentinels* ]]
 	# one of them is enough, as it may be that one whose vote is needed
 	waits 2000
 	sentinels rcli 1 SENTINEL SET main down-after-milliseconds 30000
