@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The examples of redlock-acquire(1), redlock-run(1), redlock-status(1) and redlock.sh(1), as they stand there. What they
-# call, such as `build` or `./deploy.sh`, are scripts of the tests.
+# The examples of redlock(1), redlock-acquire(1), redlock-doctor(1), redlock-run(1), redlock-status(1) and redlock.sh(1),
+# as they stand there. What they call, such as `build` or `./deploy.sh`, are scripts of the tests.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for inner shells; tests are subshells; helpers set and use them
 
@@ -63,7 +63,7 @@ is_free() {
 
 @test "every example is run by a test" {
 	local page text shown found=0
-	for page in redlock-acquire.1 redlock-run.1 redlock-status.1 redlock.sh.1; do
+	for page in redlock.1 redlock-acquire.1 redlock-doctor.1 redlock-run.1 redlock-status.1 redlock.sh.1; do
 		shown=$(grep -ohE "(example $page|cron_runs) '[^']+'" "$BATS_TEST_FILENAME" | sed "s/^[^']*'//; s/'$//" |
 			while IFS= read -r text; do example "$page" "$text" | md5sum; done)
 		while IFS= read -rd $'\f' text; do
@@ -71,7 +71,95 @@ is_free() {
 			[[ $shown == *"$(md5sum <<<"$text")"* ]] || { echo "$page: no test runs: $text" && false; }
 		done < <(examples "$page")
 	done
-	((found >= 15))
+	((found >= 19))
+}
+
+# ---------------------------------------------------------------- redlock(1)
+
+# deploys: runs the first example, on three servers of ours, from other.sh.
+deploys() {
+	servers_start 3 --appendonly yes --appendfsync always
+	export REDLOCK_QUARANTINE=0
+	example redlock.1 'A lock for deployments' | sed "s#redis://lock1,redis://lock2,redis://lock3#'$REDLOCK_SERVERS'#" >main.sh
+}
+
+@test "the deployment on three servers runs under its lock, or says that another one does" {
+	local i
+	deploys
+	steps deploy.sh
+	run --separate-stderr sh main.sh
+	expect 0
+	has_said 'deploy.sh deploy/shop'
+	for i in 0 1 2; do rcli "$i" SET deploy/shop another >/dev/null; done
+	sed -i 's/-w 10m/-w 1ms/' main.sh
+	run --separate-stderr sh main.sh
+	[[ $output == 'still being deployed, try later' && $stderr == *'held by another'* ]]
+	[[ $(wc -l <said) == 1 ]]
+}
+
+@test "the deployment on three servers is stopped if it loses its lock, and says so" {
+	local i
+	deploys
+	program deploy.sh <<-'end'
+		said $$
+		exec sleep 300
+	end
+	REDLOCK_TTL=6s spawn job sh main.sh
+	wait_until '[[ -s said ]]'
+	for i in 0 1 2; do rcli "$i" SET deploy/shop another >/dev/null; done
+	finish job
+	[[ $output == 'lost the lock: deployment was stopped' && $stderr == *'lock lost: '* ]]
+	wait_until '! is_alive "$(<said)"'
+}
+
+@test "processes of one machine lock each other out by local:, without a server being set up" {
+	set_new
+	export XDG_RUNTIME_DIR=$SET
+	unset REDLOCK_SERVERS
+	program bin/rsync <<-'end'
+		said "$* $(redlock list -S local: | sed 's/:.*//')"
+		redlock acquire -n -S local: photos || said "$?"
+	end
+	example redlock.1 'Locks among the processes of one machine' >job.sh
+	run --separate-stderr sh job.sh
+	redis-cli -s "$SET/redlock/redis.sock" SHUTDOWN NOSAVE
+	expect 0 '' '.*held by .*'
+	diff said - <<-end
+		-a photos/ backup:photos/ photos
+		75
+	end
+}
+
+# ---------------------------------------------------------------- redlock-doctor(1)
+
+@test "doctor on each host says whether the servers would grant locks of these keys" {
+	example redlock-doctor.1 'When servers have been set up' >job.sh
+	run --separate-stderr sh job.sh
+	[[ $status == 0 && $output == *'1 of 1 servers would grant a lock, 1 needed: 0 more may fail' ]]
+	rcli 0 CONFIG SET requirepass hunter2
+	run --separate-stderr sh job.sh
+	redis-cli -s "$SERVERS/0/redis.sock" -a hunter2 --no-auth-warning CONFIG SET requirepass ''
+	[[ $status == 77 && $output == *': error: '* ]]
+}
+
+# checks_servers: the two commands of the example, the first as cron(8) runs it; $output and what the second one returns.
+checks_servers() {
+	local line
+	example redlock-doctor.1 'may fail:' >jobs
+	line=$(head -n 1 jobs)
+	[[ $line =~ ^([0-9*/-]+\ +){5}(redlock .*) ]]
+	run env -i PATH="$TMP/bin:/usr/bin:/bin" REDLOCK_SERVERS="$REDLOCK_SERVERS" REDLOCK_QUARANTINE=0 sh -c "${BASH_REMATCH[2]}"
+	sed 1d jobs | REDLOCK_QUARANTINE=0 sh >answer
+}
+
+@test "cron mails what is wrong with servers, and a check fails if no further one may fail" {
+	local checked=0
+	servers_start 3 --appendonly yes --appendfsync always --maxmemory-policy noeviction
+	checks_servers
+	[[ ! $output && $(<answer) == true ]]
+	server_kill 2
+	checks_servers || checked=$?
+	[[ $checked == 1 && $output == *': error: '* && $(<answer) == false ]]
 }
 
 # ---------------------------------------------------------------- redlock-acquire(1)
