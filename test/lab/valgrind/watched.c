@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 		"--show-leak-kinds=definite",
 		"--errors-for-leak-kinds=definite",
 		"--run-libc-freeres=no",
+		NULL, /* what is known */
 		NULL, /* the log */
 		NULL, /* the program */
 	};
@@ -59,6 +60,8 @@ int main(int argc, char **argv)
 	for (char *at = home; at && (at = strstr(at, DIRECTORY "/")); at++)
 		name = at + strlen(DIRECTORY);
 	if (all == NULL || name == NULL ||
+	    asprintf(&options[count - 3], "--suppressions=%.*s/known",
+		     (int)(name - home), home) < 0 ||
 	    asprintf(&options[count - 2], "--log-fd=%d", LOG_DESCRIPTOR) < 0 ||
 	    asprintf(&options[count - 1], "%.*s%s",
 		     (int)(name - home - (long)strlen(DIRECTORY)), home,
