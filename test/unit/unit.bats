@@ -61,6 +61,8 @@ unit() {
 	unit progress
 }
 
+# native: valgrind shares no memory with a child
+# bats test_tags=native
 @test "COMMAND starts if a SIGSTOP hits the leader of its group, or memory cannot be shared" {
 	unit child
 }
