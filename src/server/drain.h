@@ -14,9 +14,10 @@
  * that is slow and does not know the script, and the next one finds it known there.
  *
  * The user should not have to wait for that: a stopped minority of the servers
- * costs no time. So a child process stays with the connections, for 100 ms at most
- * (if WAIT was asked, for the time of a round more), and the process ends without
- * it. The child keeps no other descriptor, so that neither the reader of a pipe nor
+ * costs no time. So a child process stays with the connections, and the process ends
+ * without it. It stays for 100 ms at most, as a server that is stopped need not be waited
+ * for. For one that has answered this process before, and so is only slow, it stays for
+ * the time of a round more, and so if WAIT was asked. The child keeps no other descriptor, so that neither the reader of a pipe nor
  * another program's lock waits for it, and it has a session of its own, so that ^C
  * does not reach it.
  */

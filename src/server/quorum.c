@@ -313,9 +313,10 @@ static bool may_lose(const struct server *server)
 {
 	if (server->url.tls)
 		return !server_is_down(server) && server->conn.owed_count > 0;
-	return server_is_up(server) && (conn_owes_sticky(&server->conn) ||
-					conn_owes_replicas(&server->conn) ||
-					server_may_lack_script(server));
+	return server_is_up(server) &&
+	       (conn_owes_sticky(&server->conn) ||
+		conn_owes_replicas(&server->conn) ||
+		server->conn.owed_count > 1 || server_may_lack_script(server));
 }
 
 bool quorum_may_lose(const struct quorum *quorum)
@@ -337,6 +338,25 @@ static void drain_until(struct quorum *quorum, struct deadline until)
 	}
 }
 
+/* Those that have answered before are there, and slow. */
+static bool may_lose_slow(const struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum->servers[i].conn.distance > 0 &&
+		    may_lose(&quorum->servers[i]))
+			return true;
+	return false;
+}
+
+static void drain_slow(struct quorum *quorum)
+{
+	struct wait wait = wait_until(deadline_in(quorum->timeout));
+	struct round round = {quorum, NULL};
+
+	while (may_lose_slow(quorum) && !deadline_passed(wait.until))
+		step(&round, wait);
+}
+
 void quorum_drain(struct quorum *quorum, int64_t time)
 {
 	struct deadline end = deadline_in(time);
@@ -347,6 +367,7 @@ void quorum_drain(struct quorum *quorum, int64_t time)
 	for (size_t i = 0; i < quorum->count; i++)
 		server_send_whole(&quorum->servers[i]);
 	drain_until(quorum, end);
+	drain_slow(quorum);
 }
 
 void quorum_leave(struct quorum *quorum)

@@ -126,7 +126,8 @@ bool quorum_is_idle(const struct quorum *quorum);
 bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those answers, up to time ms, and always reads what has come. After half
- * of the time it sends whole what the server may have no script for. */
+ * of the time it sends whole what the server may have no script for. If the time is not
+ * 0, it waits for the time of a round more for servers that have answered before. */
 void quorum_drain(struct quorum *quorum, int64_t time);
 
 /* Another process goes on with the connections: they are no longer ours. */

@@ -358,3 +358,28 @@ ends_well() {
 	redlock run -n -t 30s -S "$DIRECT" "$KEY" true
 	expect 0
 }
+
+# native: strace would stop valgrind
+# bats test_tags=native
+@test "run: a release reaches a server that has not written its answer to a renewal yet" {
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 3 --appendonly yes --appendfsync always
+	takes first
+	wait_until 'entered first'
+	takes next -t 1h
+	wait_until 'queued 1'
+	ends first
+	done_well first
+	wait_until 'entered next && (($(rcli 2 PTTL "$KEY") > 3000))' # renewed, for the first time
+	# each answer waits for the disk; meanwhile redlock has ended
+	spawn strace strace -f -qq -p "$(<"$SERVERS/2/pid")" -e trace=fdatasync,fsync \
+		-e inject=fdatasync,fsync:delay_enter=400000 -o "$TMP/trace"
+	wait_until 'grep -q "^TracerPid:.[1-9]" "/proc/$(<"$SERVERS/2/pid")/status"'
+	rcli 0 PUBLISH "$(rcli 0 PUBSUB CHANNELS "$(record):*")" '0 0 0 -'
+	wait_until '[[ -s $TMP/trace ]]'
+	ends next
+	done_well next
+	wait_until 'key_free 0 1 2'
+	[[ $(grep -c fdatasync "$TMP/trace") -gt 0 ]]
+	kill "$(pid strace)"
+}
