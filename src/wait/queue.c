@@ -161,18 +161,25 @@ static enum lock_result win(struct queue *queue, int interrupt,
 	return result == LOCK_OK ? result : miss(queue, result);
 }
 
-/* Whether the servers that refuse name the holder that we have waited for so
- * far: its release is on its way. */
+/* Whether the servers that refuse name one holder, and that is the one that we have
+ * waited for so far: its release is on its way. But not for long. Perhaps they name somebody
+ * who has as few votes as we, and thinks the same of us; or the release was lost. */
 static bool is_still_held(const struct queue *queue)
 {
 	const struct ballot *ballot = &queue->lock->ballot;
+	const char *holder = NULL;
 
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (ballot->vote[i] == VOTE_HELD &&
-		    strcmp(queue->lock->ballot.token_prefix[i],
-			   queue->before[i]) != 0)
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		const char *named = ballot->token_prefix[i];
+
+		if (ballot->vote[i] != VOTE_HELD)
+			continue;
+		if (strcmp(named, queue->before[i]) != 0 ||
+		    (holder != NULL && strcmp(named, holder) != 0))
 			return false;
-	return ballot_count(ballot, VOTE_HELD) > 0;
+		holder = named;
+	}
+	return holder != NULL && queue->partial_time < PARTIAL_LONGEST;
 }
 
 /* Others hold it on a quorum, and lack what we have. */

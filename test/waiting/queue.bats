@@ -1004,3 +1004,19 @@ bounded() {
 	[[ $status == 0 && ! -e $TMP/ran.two ]]
 	key_free 0
 }
+
+@test "a waiter does not keep too few votes for long, though the last holder has not left some servers" {
+	local token i
+	servers_start 5
+	server_stop 4
+	token=$("$REDLOCK" acquire --quarantine 0 -t 1h "$KEY")
+	wait_until 'key_held_by "$token" 0 1 2 3'
+	spawn waiter "$REDLOCK" run -v --quarantine 0 -t 1h "$KEY" true
+	wait_until 'queued 1 0 1 2 3'
+	for i in 0 3; do "$REDLOCK" release -S "$(server_url "$i")" "$KEY" "$token"; done
+	wait_until 'grep -q "split vote: given back" "$TMP/waiter.err"'
+	for i in 1 2; do "$REDLOCK" release -S "$(server_url "$i")" "$KEY" "$token"; done
+	finish waiter
+	[[ $status == 0 ]]
+	server_continue 4
+}
