@@ -1,6 +1,7 @@
 #include "lock/listening.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void ignore(void *context, size_t i)
 {
@@ -13,9 +14,7 @@ static void on_message(void *context, size_t i, const char *text, size_t length)
 	struct listening *listening = context;
 
 	(void)i;
-	(void)text;
-	(void)length;
-	listening->news = true;
+	listening->news |= length > 1 && memcmp(text, "0 ", 2) == 0;
 }
 
 void listening_begin(struct listening *listening, struct quorum *quorum,

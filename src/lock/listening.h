@@ -3,17 +3,16 @@
  * wait for its next renewal.
  *
  * ask.lua and break.lua publish on the holder's channel (listening.lua). The channel is
- * that of its wait, and the connections of the wait are kept (mailbox.h). Whatever a
- * message says, it means only that a renewal is worthwhile now: the answers to that
+ * that of its wait, and the connections of the wait are kept (mailbox.h). The message
+ * names request 0 and means only that a renewal is worthwhile now: the answers to that
  * renewal say whether there was a break, and by whom. So a message that is late, forged
  * or lost changes nothing but the time of a renewal (watchdog.c bounds how often). A
  * connection that breaks is not opened again, as the holder is told at its next renewal
  * anyway. A holder that has not waited opens none: that would cost each run a connection
  * to each server.
  *
- * A grant that a server publishes for a place that it has kept by mistake is such a
- * message, too. It has given KEY to the token that holds the lock, and the renewal
- * lengthens it.
+ * A grant that arrives now is passed over: its server has been given the lock with the
+ * others that were not needed, or is given it at the next renewal.
  */
 #ifndef LOCK_LISTENING_H
 #define LOCK_LISTENING_H

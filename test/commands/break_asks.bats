@@ -172,7 +172,7 @@ waits_and_holds() {
 	wait_until 'entered next && (($(rcli 2 PTTL "$KEY") > 3000))'
 	channel=$(rcli 0 PUBSUB CHANNELS "$(record):*")
 	rcli 2 DEL "$KEY"
-	wait_until 'rcli 0 PUBLISH "$channel" rubbish; [[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
+	wait_until 'rcli 0 PUBLISH "$channel" "0 0 0 -"; [[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
 	ends next
 	done_well before next
 }
@@ -185,11 +185,11 @@ waits_and_holds() {
 	channel=$(rcli 0 PUBSUB CHANNELS '*')
 	ms=$(date_ms)
 	for i in {1..300}; do
-		printf 'PUBLISH %s "%s"\n' "$channel" "$i 99999999999 3600000 - 0"
+		printf 'PUBLISH %s "%s"\n' "$channel" "0 99999999999 3600000 - $i"
 		printf 'PUBLISH %s "%s"\n' "$channel" 'rubbish'
 	done | redis-cli -s "$SERVERS/0/redis.sock" >"$TMP/heard"
 	[[ $(sort -u "$TMP/heard") == 1 ]]
-	wait_until 'rcli 0 PUBLISH "$channel" rubbish; (($(grep -c ": renewed" "$TMP/next.err") >= 5))'
+	wait_until 'rcli 0 PUBLISH "$channel" "0 0 0 -"; (($(grep -c ": renewed" "$TMP/next.err") >= 5))'
 	ends next
 	finish next
 	[[ $status == 0 ]]
