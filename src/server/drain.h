@@ -5,9 +5,10 @@
  * If a connection is closed while an answer is due, what was sent after that
  * request may be lost: Redis hangs up when it cannot write the answer, and
  * never reads the rest. Nor does it read what follows a WAIT, if the connection is
- * closed while WAIT lasts (conn.h). So if the request was sticky (an acquire that is
- * followed by its release), the connection has to stay until it is answered.
- * Otherwise KEY stays locked there for a ttl, without a holder.
+ * closed while WAIT lasts (conn.h). So if another answer is due before the last (of a
+ * renewal, say, that is followed by the release), or a sticky one (of an acquire), the
+ * connection has to stay until it has come. Otherwise KEY stays locked there for a ttl,
+ * without a holder.
  *
  * A request without its script may be refused (server.h). If its answer has not come
  * in half of the time, it is sent whole: so an acquire or a release gets to a server
@@ -17,9 +18,9 @@
  * costs no time. So a child process stays with the connections, and the process ends
  * without it. It stays for 100 ms at most, as a server that is stopped need not be waited
  * for. For one that has answered this process before, and so is only slow, it stays for
- * the time of a round more, and so if WAIT was asked. The child keeps no other descriptor, so that neither the reader of a pipe nor
- * another program's lock waits for it, and it has a session of its own, so that ^C
- * does not reach it.
+ * the time of a round more, and so if WAIT was asked. The child keeps no other
+ * descriptor, so that neither the reader of a pipe nor another program's lock waits for
+ * it, and it has a session of its own, so that ^C does not reach it.
  */
 #ifndef SERVER_DRAIN_H
 #define SERVER_DRAIN_H
