@@ -121,8 +121,8 @@ enum gathered quorum_idle(struct quorum *quorum, struct wait wait,
 bool quorum_is_idle(const struct quorum *quorum);
 
 /* Whether closing the connections now might lose what was sent (drain.h): if
- * the answer to a sticky request is still to come, or to one that is not the last, or to
- * one that may have to be sent whole (server.h), and over TLS any answer. */
+ * the answer to a sticky request is still to come, or to any request before the last,
+ * or to one that may have to be sent whole (server.h), and over TLS any answer. */
 bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those answers, up to time ms, and always reads what has come. After half
