@@ -421,6 +421,17 @@ static struct deadline end_of_silence(struct lock *lock, struct deadline until)
 	return deadline_earlier(until, end);
 }
 
+static void note_silence(struct lock *lock)
+{
+	struct quorum *quorum = lock->ballot.quorum;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum_is_waiting(quorum, i) &&
+		    deadline_passed(silence_end(&lock->silence, quorum, i,
+						quorum->asked_at)))
+			silence_note(&lock->silence, quorum, i);
+}
+
 /* What the others say, if the votes alone cannot be relied on. */
 static enum gathered hear_others(struct lock *lock, struct wait wait)
 {
@@ -438,37 +449,52 @@ static enum gathered hear_others(struct lock *lock, struct wait wait)
 	if (deadline_passed(end))
 		return gathered;
 	gathered = quorum_gather(quorum, wait_earlier(wait, end), &handler);
-	for (size_t i = 0; gathered == GATHER_OVER && i < quorum->count; i++)
-		if (quorum_is_waiting(quorum, i) &&
-		    deadline_passed(silence_end(&lock->silence, ballot->quorum,
-						i, quorum->asked_at)))
-			silence_note(&lock->silence, quorum, i);
+	if (gathered == GATHER_OVER)
+		note_silence(lock);
 	return gathered;
 }
 
-/* Whether the missing votes can change nothing, or a quorum is there, but for
- * different slots. */
+/* Whether a quorum has answered, and others have the votes that we lack. */
+static bool is_contested(const struct ballot *ballot)
+{
+	return ballot_said_no(ballot) && ballot_is_split(ballot);
+}
+
+/* Whether the missing votes can change nothing; or a quorum has answered, and the votes
+ * are for different slots, or others have some of them. */
 static bool is_known(void *context)
 {
 	const struct ballot *ballot = &((struct lock *)context)->ballot;
 
-	return ballot_is_decided(ballot) || slots_are_split(ballot);
+	return ballot_is_decided(ballot) || slots_are_split(ballot) ||
+	       is_contested(ballot);
 }
 
-/* The votes. If they are for different slots, the servers that have not answered get as
- * long again as these took: their votes may complete a quorum for one slot. */
+/*
+ * The votes. Those that are still missing after a quorum has answered may complete a
+ * quorum of votes for us, so these servers get as long again as the quorum took. If others
+ * have the rest, a silent server gets its time, too (silence.h), but no more: if it has
+ * stopped, each of us would wait a whole round for the vote that gives one of us the lock,
+ * and then come too late to try again.
+ */
 static enum gathered hear_votes(struct lock *lock, struct wait wait)
 {
 	struct quorum *quorum = lock->ballot.quorum;
 	struct reply_handler handler = {lock, on_acquire, is_known};
 	enum gathered gathered = quorum_gather(quorum, wait, &handler);
 	int64_t took = clock_ms() - quorum->asked_at;
+	struct deadline end = deadline_in(took + 1);
 
 	if (gathered != GATHER_CERTAIN || lock_is_decided(lock))
 		return gathered;
 	handler.certain = lock_is_decided;
-	return quorum_gather(quorum, wait_earlier(wait, deadline_in(took + 1)),
-			     &handler);
+	if (!slots_are_split(&lock->ballot))
+		end = deadline_later(deadline_in(took + MOMENT),
+				     end_of_silence(lock, wait.until));
+	gathered = quorum_gather(quorum, wait_earlier(wait, end), &handler);
+	if (gathered == GATHER_OVER)
+		note_silence(lock);
+	return gathered;
 }
 
 /* The votes, and then the others, if they may matter. */

@@ -1,5 +1,7 @@
 #include "wait/waiter.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "wait/progress.h"
 #include "wait/queue.h"
@@ -13,6 +15,7 @@
 #define SPLIT_PAUSE 10 /* ms, after a split vote */
 #define SPLIT_LONGEST 500
 #define SPLIT_APART 30 /* ms, between two who came at once */
+#define RIVALRY_ROUNDS 10
 
 static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
 {
@@ -52,6 +55,15 @@ static bool is_unraised(enum lock_result result, const struct busy *busy,
 	return result == LOCK_ERROR && busy->unraised && error->transient;
 }
 
+/* Whether an attempt that does not wait was made often enough (waiter.h). */
+static bool is_vain(const struct waiter *waiter, const struct lock *lock)
+{
+	int64_t now = clock_ms(), round = lock->ballot.quorum->timeout;
+
+	return now - waiter->met > round ||
+	       now - waiter->began > RIVALRY_ROUNDS * round;
+}
+
 static bool is_over(const struct waiter *waiter, enum lock_result result,
 		    const struct lock *lock, const struct busy *busy,
 		    const struct error *error)
@@ -64,8 +76,7 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 	if (result == LOCK_BUSY && (busy->nested || busy->has_run))
 		return true;
 	if (!patience->wait && (result == LOCK_BUSY ? busy->split : unraised))
-		return clock_ms() - waiter->began >
-		       lock->ballot.quorum->timeout;
+		return is_vain(waiter, lock);
 	if (result == LOCK_BUSY && !patience->wait)
 		return true;
 	if (result == LOCK_ERROR && !patience->wait)
@@ -187,15 +198,33 @@ static enum lock_result stand_in_line(struct waiter *waiter, struct lock *lock,
 	return result;
 }
 
+/* Those who have a vote that we lack. If they are others than before, they are trying, as
+ * we are: each attempt has a token of its own. */
+static void meet(struct waiter *waiter, const struct ballot *ballot)
+{
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (ballot->vote[i] != VOTE_HELD ||
+		    strcmp(waiter->rivals[i], ballot->token_prefix[i]) == 0)
+			continue;
+		strlcpy(waiter->rivals[i], ballot->token_prefix[i],
+			sizeof(waiter->rivals[i]));
+		waiter->met = clock_ms();
+	}
+}
+
 static enum lock_result attempt(struct waiter *waiter, struct lock *lock,
 				struct busy *busy, struct error *error)
 {
+	enum lock_result result;
+
 	waiter->tries++;
-	return lock_acquire(
+	result = lock_acquire(
 		lock,
 		(struct wait){deadline_in(lock->ballot.quorum->timeout),
 			      waiter->patience->interrupt},
 		busy, error);
+	meet(waiter, &lock->ballot);
+	return result;
 }
 
 /* result: of an attempt. */
@@ -234,6 +263,7 @@ void waiter_init(struct waiter *waiter, const struct patience *patience)
 		.began = clock_ms(),
 		.poll = patience->poll,
 	};
+	waiter->met = waiter->began;
 }
 
 enum lock_result waiter_go_on(struct waiter *waiter, struct lock *lock,

@@ -18,11 +18,14 @@
  * a quorum has answered, an outage is waited through.
  *
  * An attempt that does not wait (-n) may be granted by some servers only, while
- * nobody is seen to have a quorum. Then it has met others like it. It is made
- * again for the time of a round, so that one of them gets the lock. So it is if a server
- * fails between its grant and the raising of its fence. If votes are only
- * missing because servers have lost KEY's record, it is made again until they count, or
- * until the limit, if there is one.
+ * nobody is seen to have a quorum. Then it has met others like it, and one of them must get
+ * the lock: if each of them called it busy, a job that starts on many hosts at the same
+ * second would run on none. So the attempt is made again, as long as it meets somebody new
+ * within the time of a round (each attempt has a token of its own), and ten rounds at most.
+ * Whoever meets the same one for a whole round has met no attempt, but a holder. It is also
+ * made again, for the time of a round, if a server fails between its grant and the raising
+ * of its fence. If votes are only missing because servers have lost KEY's record, it is made
+ * again until they count, or until the limit, if there is one.
  */
 #ifndef WAIT_WAITER_H
 #define WAIT_WAITER_H
@@ -44,6 +47,8 @@ struct waiter {
 	const struct patience *patience;
 	struct deadline limit;
 	int64_t began;
+	int64_t met; /* when somebody was last met who had not been there before */
+	char rivals[SERVERS_MAX][TOKEN_PREFIX_SIZE]; /* who was met, by server */
 	unsigned long tries;
 	bool poll;
 	bool answered; /* a quorum has, at least once */

@@ -439,6 +439,62 @@ redlock: $KEY: not held by this token: .*"
 	wait_until 'key_free 1'
 }
 
+# rival NAME URLS: in the background one that does not wait; it tells that it ran, and its status.
+rival() {
+	spawn "$1" bash -c '
+		"$REDLOCK" run -n --quarantine 0 --server-timeout 10s -S "$1" "$2" \
+			sh -c "echo ran >>$3/ran; until [ -e $3/enough ]; do sleep 0.01; done"
+		echo $? >>"$3/ended"' - "$2" "$KEY" "$TMP"
+}
+
+@test "of two who do not wait and have a vote each, one runs, though the third server has stopped" {
+	servers_start 3
+	proxies_start
+	server_stop 2
+	proxy 1 hold
+	rival one "$(proxy_urls)"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	rival two "$REDLOCK_SERVERS"
+	wait_until '[[ $(rcli 1 EXISTS "$KEY") == 1 ]]'
+	proxy 1 pass
+	wait_until '[[ -s $TMP/ended ]]'
+	touch "$TMP/enough"
+	finish one
+	finish two
+	[[ $(sort "$TMP/ended") == $'0\n75' && $(<"$TMP/ran") == ran ]]
+	wait_until 'nothing_left 0 1'
+}
+
+# strangers_come: from now on somebody else has KEY on the first server every 10 ms, and nobody for long.
+strangers_come() {
+	spawn strangers setpriv --pdeathsig KILL redis-cli -s "$SERVERS/0/redis.sock" -r -1 -i 0.01 EVAL "
+		return redis.call('SET', KEYS[1], redis.call('INCR', 'strangers') .. ' of them', 'PX', 600000)" 1 "$KEY"
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+}
+
+@test "without -w a split vote is asked again for as long as those who have the other votes are new" {
+	local start
+	servers_start 2
+	strangers_come
+	start=$(now_ms)
+	spawn run "$REDLOCK" acquire -n --quarantine 0 --server-timeout 1s "$KEY"
+	wait_until "((\$(now_ms) - $start > 2500))"
+	is_running run
+	kill "$(pid strangers)"
+	rcli 0 DEL "$KEY"
+	finish run
+	expect 0 '[0-9a-f]{32}'
+}
+
+@test "without -w a split vote is asked again for the time of ten rounds at most" {
+	servers_start 2
+	strangers_come
+	redlock acquire -n --quarantine 0 --server-timeout 400ms "$KEY"
+	expect 75 '' "redlock: $KEY: held by .*"
+	kill "$(pid strangers)"
+	wait_until 'key_free 1'
+}
+
 # fails_between OPTION...: of three servers one has a larger fence, and the only other one that has granted KEY
 # fails before it is told; the third one comes in its stead.
 fails_between() {
