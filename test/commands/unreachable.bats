@@ -124,6 +124,8 @@ redlock: $KEY: held by an ancestor of this process, .*"
 	[[ $(<"$TMP/died.err") != *"$SAYS"* ]]
 }
 
+# native: a title, which valgrind keeps
+# bats test_tags=native
 @test "ps does not show it as one that waits" {
 	local name
 	hold
