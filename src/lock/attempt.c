@@ -262,11 +262,19 @@ static void ask_raise(struct lock *lock)
 	}
 }
 
-enum lock_result attempt_raise(struct lock *lock, struct wait wait,
+/* The round before it may have used all of its time. */
+static struct wait next_round(const struct lock *lock, int interrupt)
+{
+	return (struct wait){deadline_in(lock->ballot.quorum->timeout),
+			     interrupt};
+}
+
+enum lock_result attempt_raise(struct lock *lock, int interrupt,
 			       struct error *error)
 {
 	struct ballot *ballot = &lock->ballot;
 	struct reply_handler handler = {lock, on_raise, lock_is_decided};
+	struct wait wait = next_round(lock, interrupt);
 
 	lock->grant.fence = lock->grant.seen = 0;
 	lock->grant.slot = slots_settle(ballot);
@@ -288,11 +296,7 @@ enum lock_result attempt_confirm(struct lock *lock, int interrupt,
 	enum lock_result result;
 
 	log_step("confirmed by a round, as little of the lease is left");
-	result = lock_extend(
-		lock,
-		(struct wait){deadline_in(lock->ballot.quorum->timeout),
-			      interrupt},
-		error);
+	result = lock_extend(lock, next_round(lock, interrupt), error);
 	if (result != LOCK_NOT_HELD)
 		return result;
 	error->code = EXIT_UNREACHED; /* nothing has run that could lose it */
@@ -552,16 +556,19 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 		script_acquire(lock, i);
 	}
 	lock_use_the_time(lock);
-	do
+	for (;;) {
 		if (hear(lock, wait) == GATHER_INTERRUPTED)
 			return LOCK_INTERRUPTED;
-	while (move(lock));
+		if (!move(lock))
+			break;
+		wait = next_round(lock, wait.interrupt);
+	}
 	busy->has_run = ballot->has_run;
 	if (!ballot_has_quorum(ballot) || ballot->alias || ballot->has_run)
 		return attempt_conclude(lock, error);
 	if (lock->wish.kind == KIND_NONE)
 		return LOCK_OK;
-	result = attempt_raise(lock, wait, error);
+	result = attempt_raise(lock, wait.interrupt, error);
 	if (result != LOCK_OK) {
 		busy->unraised = !ballot_lacks_replicas(ballot);
 		return result;

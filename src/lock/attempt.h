@@ -23,9 +23,10 @@ void attempt_count(struct lock *lock, size_t server, int64_t fence);
 
 /*
  * With a quorum of votes: the fence is the largest of them, and is stored on a
- * quorum before this returns. OK, or what lock_acquire returns.
+ * quorum before this returns. It takes a round at most, with a time of its own: the votes
+ * may have taken all of theirs (trust.h). OK, or what lock_acquire returns.
  */
-enum lock_result attempt_raise(struct lock *lock, struct wait wait,
+enum lock_result attempt_raise(struct lock *lock, int interrupt,
 			       struct error *error);
 
 /* A grant that leaves its taker too little time is renewed before it is relied

@@ -129,8 +129,6 @@ static enum lock_result win(struct queue *queue, int interrupt,
 			    struct error *error)
 {
 	struct lock *lock = queue->lock;
-	struct wait wait = {deadline_in(lock->ballot.quorum->timeout),
-			    interrupt};
 	enum lock_result result = LOCK_OK;
 
 	lock->ballot.quorum->mailbox = NULL; /* no vote is added from here on */
@@ -149,7 +147,7 @@ static enum lock_result win(struct queue *queue, int interrupt,
 		lock->grant.renew = deadline_at(lock->grant.started +
 						lease_renewal(lock->wish.ttl));
 	}
-	result = attempt_raise(lock, wait, error);
+	result = attempt_raise(lock, interrupt, error);
 	if (result != LOCK_OK)
 		return miss(queue, result);
 	tidy(queue);

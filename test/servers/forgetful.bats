@@ -172,6 +172,17 @@ forgotten_by_three() {
 	expect 0 '[0-9a-f]{32}'
 }
 
+@test "servers that were just started are waited for to the end of a round, and then there is time to raise a fence" {
+	local i
+	servers_start 3
+	redlock run --quarantine 1s -w $((20 * SLOW))s "$KEY" true # until they have votes
+	expect 0 '' '.*'
+	for i in 0 1; do rcli "$i" HSET "$(record)" began 1 fence $(($(fence_at "$i") + i * 3600000)); done
+	server_stop 2
+	redlock run --quarantine 1s -n "$KEY" echo ran
+	expect 0 ran
+}
+
 @test "a shorter ttl gets in once the holder's longest lease must be over" {
 	local start
 	servers_start 5
