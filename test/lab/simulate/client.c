@@ -246,6 +246,8 @@ static enum lock_result take(struct client *client, struct session *session)
 	if (patience.wait && !patience.poll)
 		judge_wait(client->number);
 	once_take(client->number);
+	if (client->plan->kind != KIND_NONE)
+		judge_try(client->number);
 	waiter_init(&waiter, &patience);
 	result =
 		session->count == 1
@@ -257,8 +259,11 @@ static enum lock_result take(struct client *client, struct session *session)
 		once_refused(client->number, key_of(client, session, about));
 	} else if (result == LOCK_ERROR)
 		tell(client, error.text);
-	else if (result != LOCK_OK)
+	else if (result != LOCK_OK) {
 		tell(client, "gives up");
+		if (client->plan->kind != KIND_NONE)
+			judge_gives_up(client->number);
+	}
 	return result;
 }
 
@@ -385,9 +390,8 @@ static void *live(void *argument)
 	if (network_open(&client->process) > 0)
 		world_violation("client %zu leaves descriptors open",
 				client->number);
-	world_at(world_now + chance_between(&client->chance, 0,
-					    plan_think(client->number)),
-		 do_live, client, 0);
+	world_at(plan_return(client->number, &client->chance), do_live, client,
+		 0);
 	return NULL;
 }
 
@@ -419,12 +423,12 @@ static void die(struct process *process)
 
 	network_close_all(process);
 	judge_served(client->number);
+	judge_killed(client->number);
 	client->supervisor = NULL;
 	if (client->command.runs)
 		stop_command(client, deadline_earlier(soon, times.end));
-	world_at(world_now + chance_between(&client->chance, 0,
-					    plan_think(client->number)),
-		 do_live, client, 0);
+	world_at(plan_return(client->number, &client->chance), do_live, client,
+		 0);
 }
 
 void client_kill(size_t client)

@@ -28,6 +28,14 @@ static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran; /* us: when a COMMAND last ran */
 
+/* Those who try to get a key at the same time: since when the first of them does. */
+static struct {
+	bool tries[CLIENTS_MOST];
+	int64_t since;
+	int64_t ran; /* when somebody last had it */
+	int64_t sane; /* before that somebody was killed, and may have left votes */
+} rivals[KEYS_MOST];
+
 /* The largest fences so far: of all, and of those by kind, owner and slot. */
 static struct {
 	int64_t all, exclusive, owned[3], slot[PERMITS_DRAWN + 1];
@@ -132,8 +140,11 @@ static bool is_settled(void)
 void judge_end(size_t client)
 {
 	ran = world_now;
-	for (size_t key = 0; key < plan.keys; key++)
+	for (size_t key = 0; key < plan.keys; key++) {
+		if (holds[client][key].runs)
+			rivals[key].ran = world_now;
 		holds[client][key].runs = false;
+	}
 }
 
 int64_t judge_fence(size_t key)
@@ -228,6 +239,48 @@ void judge_waiters(void)
 			check_wait(i);
 }
 
+static bool is_wanted(size_t key)
+{
+	for (size_t i = 0; i < plan.clients; i++)
+		if (rivals[key].tries[i])
+			return true;
+	return false;
+}
+
+void judge_try(size_t client)
+{
+	size_t key = plan.client[client].key;
+
+	if (!is_wanted(key))
+		rivals[key].since = world_now;
+	rivals[key].tries[client] = true;
+}
+
+/* If the last one of those who came together gives up, one of them has had it. */
+void judge_gives_up(size_t client)
+{
+	size_t key = plan.client[client].key;
+	int64_t since = rivals[key].since;
+
+	rivals[key].tries[client] = false;
+	if (!plan.crowds || is_wanted(key) || rivals[key].ran >= since ||
+	    since < rivals[key].sane || calm_since(since) != since)
+		return;
+	for (size_t i = 0; i < plan.clients; i++)
+		if (holds[i][key].runs)
+			return;
+	world_violation("all who want %s call it busy, and nobody has it",
+			plan.key[key].name);
+}
+
+void judge_killed(size_t client)
+{
+	size_t key = plan.client[client].key;
+
+	rivals[key].tries[client] = false;
+	rivals[key].sane = world_now + plan.key[key].ttl * MS;
+}
+
 /* Readers may pass each other. In which order permits and owners are served is not judged. */
 static bool cannot_share(enum kind waiter, enum kind holder)
 {
@@ -269,6 +322,8 @@ void judge_begin(size_t client, size_t key, int64_t fence, int64_t part)
 					   fence, part, world_now};
 	figures.grants++;
 	figures.calm_grants += is_settled();
+	rivals[key].ran = world_now;
+	rivals[key].tries[client] = false;
 	check_others(client, key);
 	check_fence(client, key);
 	check_order(client, key);

@@ -15,6 +15,12 @@ void judge_end(size_t client);
 void judge_wait(size_t client);
 void judge_served(size_t client);
 
+/* A client tries to get its key, whether it waits or not; it does so no longer, and
+ * it has called it busy; or it was killed. */
+void judge_try(size_t client);
+void judge_gives_up(size_t client);
+void judge_killed(size_t client);
+
 /* Each waiter, now. */
 void judge_waiters(void);
 

@@ -21,6 +21,8 @@
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
 #define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
+#define CROWDED (3 * SECOND) /* from one crowd to the next */
+#define CROWDS (30 * SECOND) /* in which it is calm, and crowds come */
 
 struct plan plan;
 bool plan_permits, plan_several;
@@ -178,6 +180,32 @@ static void draw_hiding(uint64_t seed)
 	}
 }
 
+static void draw_crowd(uint64_t seed)
+{
+	static const int64_t holds[] = {5, 20, 100};
+	struct chance chance = chance_of(seed, 6);
+	size_t first = (size_t)chance_between(&chance, 0, NODES_MOST);
+
+	if (plan.servers < 3 || plan.several || plan.hides ||
+	    !chance_is(&chance, 150))
+		return;
+	plan.crowds = true;
+	plan.crowd.stopped = chance_is(&chance, 500);
+	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
+		plan.crowd.away[(first + n) % plan.servers] = true;
+	for (size_t i = 0; i < plan.keys; i++)
+		plan.key[i].once_in = 0;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->nonblock = chance_is(&chance, 700);
+		client->poll = false;
+		client->limit = -1;
+		client->hold = pick(&chance, holds, 3);
+		client->min_hold = 0;
+	}
+}
+
 /* Keys with --once-in. A chance of its own, so nothing else in the seed's plan changes. */
 static void draw_once(uint64_t seed)
 {
@@ -308,11 +336,16 @@ bool plan_storms(void)
 	return true;
 }
 
-int64_t plan_think(size_t client)
+/* Hosts whose clocks are some ms apart. */
+int64_t plan_return(size_t client, struct chance *chance)
 {
 	int64_t most = plan.client[client].think * MS;
 
-	return plan_storms() ? most : CALM * most;
+	if (plan.crowds)
+		return (world_now / CROWDED + 1) * CROWDED +
+		       chance_between(chance, 0, 2 * MS);
+	return world_now +
+	       chance_between(chance, 0, plan_storms() ? most : CALM * most);
 }
 
 static int64_t longest_way(void)
@@ -473,7 +506,7 @@ static void draw_faults(struct chance *chance)
 		calm->begins +=
 			ARMED + 2 * SECOND; /* what is sent again, too */
 		calm->settled = calm->begins + 2 * SECOND + quarantine * MS;
-		calm->ends = calm->settled + STRETCH;
+		calm->ends = calm->settled + (plan.crowds ? CROWDS : STRETCH);
 		at = calm->ends;
 	}
 }
@@ -540,6 +573,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_once(seed);
 	draw_several(seed);
 	draw_hiding(seed);
+	draw_crowd(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -594,6 +628,12 @@ void plan_print(void)
 			       plan.hiding.silent ? ", and the others reach "
 						    "nobody who knows it"
 						  : "");
+	for (size_t i = 0; i < plan.servers; i++)
+		if (plan.crowd.away[i])
+			printf("all clients come at once, and server %zu %s\n",
+			       i,
+			       plan.crowd.stopped ? "is stopped"
+						  : "is out of reach");
 	for (size_t i = 0; i < plan.keys; i++)
 		printf("%s: permits %lld, --once-in %lld ms, --remember %lld "
 		       "ms\n",
@@ -943,6 +983,9 @@ static void befall_network(struct fault *fault)
 
 static void befall(struct fault *fault)
 {
+	if (plan.crowd.away[fault->node] && fault->kind >= FAULT_STOP &&
+	    fault->kind <= FAULT_SLOW_NODE)
+		return;
 	world_tell("FAULT", "%s (client %zu, server %zu)",
 		   fault_names[fault->kind], fault->host, fault->node);
 	plan_faults[fault->kind]++;
@@ -1112,6 +1155,11 @@ void plan_begin(void)
 		if (!plan.fault[i].dropped)
 			world_at(plan.fault[i].at, do_befall, &plan.fault[i],
 				 0);
+	for (size_t i = 0; i < plan.servers; i++)
+		if (plan.crowd.away[i] && plan.crowd.stopped)
+			node_stop(&nodes[i]);
+		else if (plan.crowd.away[i])
+			cut_node(i, 0, INT64_MAX / 2);
 	for (size_t i = 0; plan.hides && i < plan.servers; i++)
 		if (plan.hiding.away[i])
 			world_at(HIDES_AT, do_hide, &nodes[i], 0);

@@ -124,6 +124,14 @@ struct hiding {
 	bool silent; /* the server that knows it is out of reach of the others */
 };
 
+/* The clients come at the same moment, again and again, as cron starts a job on many
+ * hosts, and most do not wait. A minority of the servers is away all the time. Each time
+ * somebody has to run. */
+struct crowd {
+	bool away[NODES_MOST];
+	bool stopped; /* those accept connections, and never answer; else no packet passes */
+};
+
 struct plan {
 	uint64_t seed;
 	size_t servers, keys, clients, faults, stretches;
@@ -131,6 +139,8 @@ struct plan {
 	enum forgetting forgetting;
 	bool hides; /* the faults are as struct hiding has it, and no others */
 	struct hiding hiding;
+	bool crowds;
+	struct crowd crowd;
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	struct key_plan key[KEYS_MOST];
@@ -175,8 +185,8 @@ bool plan_is_late(size_t client);
 /* Whether a storm goes on. */
 bool plan_storms(void);
 
-/* How long it wants nothing now, us, at most. */
-int64_t plan_think(size_t client);
+/* When it wants its key again. */
+int64_t plan_return(size_t client, struct chance *chance);
 
 /* How many faults have been, of each kind. */
 extern size_t plan_faults[FAULT_KINDS];
