@@ -256,14 +256,16 @@ void judge_try(size_t client)
 	rivals[key].tries[client] = true;
 }
 
-/* If the last one of those who came together gives up, one of them has had it. */
+/* If the last one of those who came together gives up, one of them has had it. (What a
+ * killed redlock of an owner has left is renewed with the owner's other holds.) */
 void judge_gives_up(size_t client)
 {
 	size_t key = plan.client[client].key;
 	int64_t since = rivals[key].since;
 
 	rivals[key].tries[client] = false;
-	if (!plan.crowds || is_wanted(key) || rivals[key].ran >= since ||
+	if (!plan.crowds || plan.key[key].kind == KIND_REENTRANT ||
+	    is_wanted(key) || rivals[key].ran >= since ||
 	    since < rivals[key].sane || calm_since(since) != since)
 		return;
 	for (size_t i = 0; i < plan.clients; i++)
