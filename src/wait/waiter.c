@@ -15,6 +15,7 @@
 #define SPLIT_PAUSE 10 /* ms, after a split vote */
 #define SPLIT_LONGEST 500
 #define SPLIT_APART 30 /* ms, between two who came at once */
+#define RIVALRY_TRIES 5
 #define RIVALRY_ROUNDS 10
 
 static int64_t doubled(int64_t first, unsigned long times, int64_t longest)
@@ -60,7 +61,7 @@ static bool is_vain(const struct waiter *waiter, const struct lock *lock)
 {
 	int64_t now = clock_ms(), round = lock->ballot.quorum->timeout;
 
-	return now - waiter->met > round ||
+	return (waiter->tries >= RIVALRY_TRIES && now - waiter->met > round) ||
 	       now - waiter->began > RIVALRY_ROUNDS * round;
 }
 
