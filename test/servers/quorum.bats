@@ -442,7 +442,7 @@ redlock: $KEY: not held by this token: .*"
 # rival NAME URLS: in the background one that does not wait; it tells that it ran, and its status.
 rival() {
 	spawn "$1" bash -c '
-		"$REDLOCK" run -n --quarantine 0 --server-timeout 10s -S "$1" "$2" \
+		"$REDLOCK" run -n -v --quarantine 0 --server-timeout 10s -S "$1" "$2" \
 			sh -c "echo ran >>$3/ran; until [ -e $3/enough ]; do sleep 0.01; done"
 		echo $? >>"$3/ended"' - "$2" "$KEY" "$TMP"
 }
@@ -455,7 +455,7 @@ rival() {
 	rival one "$(proxy_urls)"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
 	rival two "$REDLOCK_SERVERS"
-	wait_until '[[ $(rcli 1 EXISTS "$KEY") == 1 ]]'
+	wait_until 'grep -q "/1/redis.sock: granted" "$TMP/two.err"'
 	proxy 1 pass
 	wait_until '[[ -s $TMP/ended ]]'
 	touch "$TMP/enough"

@@ -293,13 +293,14 @@ static bool cannot_share(enum kind waiter, enum kind holder)
 /* Whether both came when it was calm and stood in line, the one the waiter long before
  * the holder. (After a split vote a waiter is not in line for a moment, and whoever asks
  * then may get KEY. A client that wants several keys stands in one line after the other,
- * and one that is far away in none for long.) */
+ * and one that is far away in none for long. Those who come at once have split votes all the
+ * time.) */
 static bool is_passed(size_t waiter, size_t holder, size_t key)
 {
 	const struct client_plan *its = &plan.client[waiter];
 
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
-	       plan_is_near(waiter) &&
+	       plan_is_near(waiter) && !plan.crowds &&
 	       cannot_share(its->kind, plan.client[holder].kind) &&
 	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&

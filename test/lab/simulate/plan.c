@@ -180,19 +180,28 @@ static void draw_hiding(uint64_t seed)
 	}
 }
 
+static void draw_away(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 7);
+	size_t first = (size_t)chance_between(&chance, 0, NODES_MOST);
+
+	if (plan.servers < 3 || plan.hides ||
+	    (!plan.crowds && !chance_is(&chance, 150)))
+		return;
+	plan.away_stopped = chance_is(&chance, 500);
+	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
+		plan.away[(first + n) % plan.servers] = true;
+}
+
 static void draw_crowd(uint64_t seed)
 {
 	static const int64_t holds[] = {5, 20, 100};
 	struct chance chance = chance_of(seed, 6);
-	size_t first = (size_t)chance_between(&chance, 0, NODES_MOST);
 
 	if (plan.servers < 3 || plan.several || plan.hides ||
 	    !chance_is(&chance, 150))
 		return;
 	plan.crowds = true;
-	plan.crowd.stopped = chance_is(&chance, 500);
-	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
-		plan.crowd.away[(first + n) % plan.servers] = true;
 	for (size_t i = 0; i < plan.keys; i++)
 		plan.key[i].once_in = 0;
 	for (size_t i = 0; i < plan.clients; i++) {
@@ -574,6 +583,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_several(seed);
 	draw_hiding(seed);
 	draw_crowd(seed);
+	draw_away(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -629,11 +639,11 @@ void plan_print(void)
 						    "nobody who knows it"
 						  : "");
 	for (size_t i = 0; i < plan.servers; i++)
-		if (plan.crowd.away[i])
-			printf("all clients come at once, and server %zu %s\n",
-			       i,
-			       plan.crowd.stopped ? "is stopped"
-						  : "is out of reach");
+		if (plan.away[i])
+			printf("server %zu is %s all the time\n", i,
+			       plan.away_stopped ? "stopped" : "out of reach");
+	if (plan.crowds)
+		printf("all clients come at the same moment\n");
 	for (size_t i = 0; i < plan.keys; i++)
 		printf("%s: permits %lld, --once-in %lld ms, --remember %lld "
 		       "ms\n",
@@ -983,7 +993,7 @@ static void befall_network(struct fault *fault)
 
 static void befall(struct fault *fault)
 {
-	if (plan.crowd.away[fault->node] && fault->kind >= FAULT_STOP &&
+	if (plan.away[fault->node] && fault->kind >= FAULT_STOP &&
 	    fault->kind <= FAULT_SLOW_NODE)
 		return;
 	world_tell("FAULT", "%s (client %zu, server %zu)",
@@ -1156,9 +1166,9 @@ void plan_begin(void)
 			world_at(plan.fault[i].at, do_befall, &plan.fault[i],
 				 0);
 	for (size_t i = 0; i < plan.servers; i++)
-		if (plan.crowd.away[i] && plan.crowd.stopped)
+		if (plan.away[i] && plan.away_stopped)
 			node_stop(&nodes[i]);
-		else if (plan.crowd.away[i])
+		else if (plan.away[i])
 			cut_node(i, 0, INT64_MAX / 2);
 	for (size_t i = 0; plan.hides && i < plan.servers; i++)
 		if (plan.hiding.away[i])

@@ -124,14 +124,6 @@ struct hiding {
 	bool silent; /* the server that knows it is out of reach of the others */
 };
 
-/* The clients come at the same moment, again and again, as cron starts a job on many
- * hosts, and most do not wait. A minority of the servers is away all the time. Each time
- * somebody has to run. */
-struct crowd {
-	bool away[NODES_MOST];
-	bool stopped; /* those accept connections, and never answer; else no packet passes */
-};
-
 struct plan {
 	uint64_t seed;
 	size_t servers, keys, clients, faults, stretches;
@@ -139,8 +131,12 @@ struct plan {
 	enum forgetting forgetting;
 	bool hides; /* the faults are as struct hiding has it, and no others */
 	struct hiding hiding;
-	bool crowds;
-	struct crowd crowd;
+	bool away[NODES_MOST]; /* a minority of the servers, all the time */
+	bool away_stopped; /* they accept connections, and never answer; else no packet
+			    * passes */
+	bool crowds; /* the clients come at the same moment, again and again, as cron
+		      * starts a job on many hosts, and most do not wait: each time
+		      * somebody has to run */
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	struct key_plan key[KEYS_MOST];
