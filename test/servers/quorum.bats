@@ -442,7 +442,7 @@ redlock: $KEY: not held by this token: .*"
 # rival NAME URLS: in the background one that does not wait; it tells that it ran, and its status.
 rival() {
 	spawn "$1" bash -c '
-		"$REDLOCK" run -n -v --quarantine 0 --server-timeout 10s -S "$1" "$2" \
+		"$REDLOCK" run -n -v --quarantine 0 --server-timeout $((60 * SLOW))s -t $((10 * SLOW))m -S "$1" "$2" \
 			sh -c "echo ran >>$3/ran; until [ -e $3/enough ]; do sleep 0.01; done"
 		echo $? >>"$3/ended"' - "$2" "$KEY" "$TMP"
 }
