@@ -448,8 +448,11 @@ rival() {
 }
 
 @test "of two who do not wait and have a vote each, one runs, though the third server has stopped" {
+	local i
 	servers_start 3
 	proxies_start
+	# none seems to have forgotten KEY
+	for i in 0 1; do rcli "$i" HSET "$(record)" began 1 fence 1; done
 	server_stop 2
 	proxy 1 hold
 	rival one "$(proxy_urls)"
