@@ -533,14 +533,15 @@ had_once() {
 	local i
 	servers_start 3
 	proxies_start
-	proxy 0 'delay 700'
+	proxy 0 'delay 750'
+	proxy 2 'delay 700' # it is not the only one that is far: else it is not waited for
 	ghosts 0 2
 	ghosts 1 1
 	ghosts 2 1 2 3
 	for _ in {1..30}; do
 		# those who begin at slot 1 have 1 on server 0, and 2 on server 1
 		spawn waits "$REDLOCK" run --quarantine 0 -v -P 3 -t 10m --server-timeout 5s \
-			-S "$(proxy_url 0),$(server_url 1),$(server_url 2)" "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+			-S "$(proxy_url 0),$(server_url 1),$(proxy_url 2)" "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
 		wait_until 'grep -q "$(literal "$(proxy_url 0)"): granted, slot" "$TMP/waits.err"'
 		if grep -q "$(literal "$(proxy_url 0)"): granted, slot 1," "$TMP/waits.err"; then
 			server_kill 0

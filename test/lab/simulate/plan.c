@@ -180,6 +180,9 @@ static void draw_hiding(uint64_t seed)
 	}
 }
 
+/* What a killed redlock of an owner has left on a server lasts as long as others of the
+ * owner want the key. If all servers that are there are needed for a quorum, two owners may
+ * keep each other out in this way. */
 static void draw_away(uint64_t seed)
 {
 	struct chance chance = chance_of(seed, 7);
@@ -188,6 +191,9 @@ static void draw_away(uint64_t seed)
 	if (plan.servers < 3 || plan.hides ||
 	    (!plan.crowds && !chance_is(&chance, 150)))
 		return;
+	for (size_t i = 0; i < plan.keys; i++)
+		if (plan.key[i].kind == KIND_REENTRANT)
+			return;
 	plan.away_stopped = chance_is(&chance, 500);
 	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
 		plan.away[(first + n) % plan.servers] = true;
