@@ -44,11 +44,11 @@ loses() {
 		held_barely
 		loses "$how"
 		# who knows the holder answers last
-		proxy 0 'delay 305'
-		proxy 1 'delay 300'
-		proxy 2 'delay 300'
+		proxy 0 'delay 105'
+		proxy 1 'delay 100'
+		proxy 2 'delay 100'
 		for i in 1 2; do
-			redlock acquire --quarantine 0 -n -t 6s --server-timeout 3s -S "$(proxy_urls)" "$KEY"
+			redlock acquire --quarantine 0 -n -t 50s --server-timeout 3s -S "$(proxy_urls)" "$KEY"
 			expect 75 '' "redlock: $KEY: held by .*"
 		done
 		wait_until 'key_held_by "$token" 0 && key_free 1 2'
