@@ -257,6 +257,7 @@ static enum lock_result take(struct client *client, struct session *session)
 	if (result == LOCK_BUSY && busy.has_run) {
 		tell(client, "need not run");
 		once_refused(client->number, key_of(client, session, about));
+		judge_spared(client->number);
 	} else if (result == LOCK_ERROR)
 		tell(client, error.text);
 	else if (result != LOCK_OK) {

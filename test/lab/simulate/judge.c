@@ -28,7 +28,8 @@ static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran; /* us: when a COMMAND last ran */
 
-/* Those who try to get a key at the same time: since when the first of them does. */
+/* Those who try to get a key at the same time: since when the first of them does. If some
+ * want several keys, all keys are like one. */
 static struct {
 	bool tries[CLIENTS_MOST];
 	int64_t since;
@@ -137,12 +138,17 @@ static bool is_settled(void)
 	return false;
 }
 
+static size_t rivalry(size_t key)
+{
+	return plan.several ? 0 : key;
+}
+
 void judge_end(size_t client)
 {
 	ran = world_now;
 	for (size_t key = 0; key < plan.keys; key++) {
 		if (holds[client][key].runs)
-			rivals[key].ran = world_now;
+			rivals[rivalry(key)].ran = world_now;
 		holds[client][key].runs = false;
 	}
 }
@@ -249,35 +255,50 @@ static bool is_wanted(size_t key)
 
 void judge_try(size_t client)
 {
-	size_t key = plan.client[client].key;
+	size_t key = rivalry(plan.client[client].key);
 
 	if (!is_wanted(key))
 		rivals[key].since = world_now;
 	rivals[key].tries[client] = true;
 }
 
+static bool is_run(size_t key)
+{
+	for (size_t i = 0; i < plan.clients; i++)
+		for (size_t k = 0; k < plan.keys; k++)
+			if (holds[i][k].runs && rivalry(k) == key)
+				return true;
+	return false;
+}
+
 /* If the last one of those who came together gives up, one of them has had it. (What a
  * killed redlock of an owner has left is renewed with the owner's other holds.) */
 void judge_gives_up(size_t client)
 {
-	size_t key = plan.client[client].key;
+	size_t key = rivalry(plan.client[client].key);
 	int64_t since = rivals[key].since;
 
 	rivals[key].tries[client] = false;
 	if (!plan.crowds || plan.key[key].kind == KIND_REENTRANT ||
 	    is_wanted(key) || rivals[key].ran >= since ||
-	    since < rivals[key].sane || calm_since(since) != since)
+	    since < rivals[key].sane || calm_since(since) != since ||
+	    is_run(key))
 		return;
-	for (size_t i = 0; i < plan.clients; i++)
-		if (holds[i][key].runs)
-			return;
 	world_violation("all who want %s call it busy, and nobody has it",
 			plan.key[key].name);
 }
 
+void judge_spared(size_t client)
+{
+	size_t key = rivalry(plan.client[client].key);
+
+	rivals[key].tries[client] = false;
+	rivals[key].ran = world_now;
+}
+
 void judge_killed(size_t client)
 {
-	size_t key = plan.client[client].key;
+	size_t key = rivalry(plan.client[client].key);
 
 	rivals[key].tries[client] = false;
 	rivals[key].sane = world_now + plan.key[key].ttl * MS;
@@ -325,8 +346,8 @@ void judge_begin(size_t client, size_t key, int64_t fence, int64_t part)
 					   fence, part, world_now};
 	figures.grants++;
 	figures.calm_grants += is_settled();
-	rivals[key].ran = world_now;
-	rivals[key].tries[client] = false;
+	rivals[rivalry(key)].ran = world_now;
+	rivals[rivalry(key)].tries[client] = false;
 	check_others(client, key);
 	check_fence(client, key);
 	check_order(client, key);

@@ -15,10 +15,11 @@ void judge_end(size_t client);
 void judge_wait(size_t client);
 void judge_served(size_t client);
 
-/* A client tries to get its key, whether it waits or not; it does so no longer, and
- * it has called it busy; or it was killed. */
+/* A client tries to get its keys, whether it waits or not; it does so no longer, and
+ * calls one busy; or it is told that it need not run (--once-in); or it was killed. */
 void judge_try(size_t client);
 void judge_gives_up(size_t client);
+void judge_spared(size_t client);
 void judge_killed(size_t client);
 
 /* Each waiter, now. */

@@ -204,12 +204,9 @@ static void draw_crowd(uint64_t seed)
 	static const int64_t holds[] = {5, 20, 100};
 	struct chance chance = chance_of(seed, 6);
 
-	if (plan.servers < 3 || plan.several || plan.hides ||
-	    !chance_is(&chance, 150))
+	if (plan.servers < 3 || plan.hides || !chance_is(&chance, 150))
 		return;
 	plan.crowds = true;
-	for (size_t i = 0; i < plan.keys; i++)
-		plan.key[i].once_in = 0;
 	for (size_t i = 0; i < plan.clients; i++) {
 		struct client_plan *client = &plan.client[i];
 
