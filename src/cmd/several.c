@@ -6,6 +6,9 @@
 #include "run/watchdogs.h"
 
 #define ROUNDS_LATE 3 /* that may take all of a lease */
+/* of one server: what it takes those who are refused a key to give back the others, if
+ * votes are split and servers are down */
+#define ROUNDS_REFUSED 3
 
 struct taking {
 	struct session *session;
@@ -158,7 +161,8 @@ static bool may_come_back(const struct taking *taking, size_t refused)
 	const struct busy *busy = &each->answer.busy;
 
 	return refused > 0 && each->answer.result == LOCK_BUSY &&
-	       busy->held >= 0 && busy->held < each->quorum.timeout;
+	       busy->held >= 0 &&
+	       busy->held < ROUNDS_REFUSED * each->quorum.timeout;
 }
 
 /* The first that is not held; count: all are. */
@@ -199,7 +203,7 @@ static size_t find_final(const struct taking *taking)
 	return i < count ? i : k;
 }
 
-/* The time of a round, whatever the patience is. */
+/* The time that others may need to give it back, whatever the patience is. */
 static void begin_moment(struct waiter *waiter, struct patience *moment,
 			 int64_t timeout)
 {
@@ -221,7 +225,8 @@ static void wait_for(struct taking *taking, size_t refused, bool briefly)
 	struct watchdogs watchdogs;
 
 	if (briefly)
-		begin_moment(&brief, &moment, each->quorum.timeout);
+		begin_moment(&brief, &moment,
+			     ROUNDS_REFUSED * each->quorum.timeout);
 	for (size_t i = 0; i < refused; i++)
 		locks[i] = &taking->sorted[i]->lock;
 	watchdogs_init(&watchdogs, locks, refused, NULL,

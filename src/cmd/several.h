@@ -15,8 +15,8 @@
  * Why one of several that begin at once is served, even if none of them waits (-n): in
  * its round each may get a key that another one needs, and gives it back only after the
  * other one was refused. So a process that holds all its keys before the refused one
- * waits for that key after all, for the time of a round, if its holder has had it for
- * less than that. After that time only a process that holds all of its own earlier keys,
+ * waits for that key after all, for three times --server-timeout, if its holder has had it
+ * for less than that. After that time only a process that holds all of its own earlier keys,
  * too, still has the key. Of all these processes, consider the one that was refused the
  * last key: the holder of that key was refused none, so it runs. A process that was
  * refused its first key need not wait.

@@ -50,7 +50,8 @@ struct waiter {
 	struct deadline limit;
 	int64_t began;
 	int64_t met; /* when somebody was last met who had not been there before */
-	char rivals[SERVERS_MAX][TOKEN_PREFIX_SIZE]; /* who was met, by server */
+	char rivals[SERVERS_MAX]
+		   [TOKEN_PREFIX_SIZE]; /* who was met, by server */
 	unsigned long tries;
 	bool poll;
 	bool answered; /* a quorum has, at least once */
