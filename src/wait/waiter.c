@@ -61,7 +61,8 @@ static bool is_vain(const struct waiter *waiter, const struct lock *lock)
 {
 	int64_t now = clock_ms(), round = lock->ballot.quorum->timeout;
 
-	return (waiter->tries >= RIVALRY_TRIES && now - waiter->met > round) ||
+	return deadline_passed(waiter->limit) || /* there is a wait after it */
+	       (waiter->tries >= RIVALRY_TRIES && now - waiter->met > round) ||
 	       now - waiter->began > RIVALRY_ROUNDS * round;
 }
 
