@@ -91,6 +91,17 @@ static void heal(struct lock *lock, size_t i)
 	quorum_forget(lock->ballot.quorum, i);
 }
 
+/*
+ * The holder's validity was over before the servers had answered. Meanwhile another may
+ * have had a quorum, and given KEY back, and a late request of ours may have come after
+ * that. So the votes are there, but not the lock that had its fence. If the validity of a
+ * lock is not known (lock_adopt), it is the holder who has to know it.
+ */
+static bool is_late(const struct lock *lock)
+{
+	return lock->grant.valid.at != 0 && deadline_passed(lock->grant.valid);
+}
+
 enum lock_result lock_extend(struct lock *lock, struct wait wait,
 			     struct error *error)
 {
@@ -105,6 +116,11 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_extend(lock, i);
 	gathered = quorum_gather(ballot->quorum, wait, &handler);
+	if (ballot_has_quorum(ballot) && is_late(lock)) {
+		error_set(error, EXIT_LOST,
+			  "its lease was over before it was renewed");
+		return LOCK_NOT_HELD;
+	}
 	if (ballot_has_quorum(ballot)) {
 		lock->grant.slot = slots_settle(ballot);
 		for (size_t i = 0; i < ballot->quorum->count; i++)

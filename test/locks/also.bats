@@ -230,6 +230,26 @@ together() {
 	wait_until 'have 0 "$A"'
 }
 
+@test "a key whose lease was over during the wait is taken anew, with a fence of its own, though it is there again" {
+	local token other
+	use 1
+	somebody "$B"
+	spawn waits "$REDLOCK" run -t 6s --also "$B" "$A" sh -c 'echo "$REDLOCK_FENCE"'
+	wait_until 'have 1 "$A" && KEY=$B queued 1'
+	token=$(rcli 0 GET "$A")
+	stop_process "$(pid waits)"
+	redlock run -w 60s "$A" sh -c 'echo "$REDLOCK_FENCE"'
+	other=$output
+	# as if a late request of the stopped one had come now
+	rcli 0 SET "$A" "$token" PX 600000
+	nobody "$B"
+	kill -CONT "$(pid waits)"
+	finish waits
+	expect 0 '[0-9]+' '.*'
+	((output > other))
+	have 0 "$A" "$B"
+}
+
 @test "if one of the locks is lost COMMAND is stopped, the key is named, and the others are released" {
 	use 1
 	spawn run "$REDLOCK" run -t 6s -k 500ms --also "$B" "$A" sleep 600
