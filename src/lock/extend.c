@@ -92,10 +92,10 @@ static void heal(struct lock *lock, size_t i)
 }
 
 /*
- * The holder's validity was over before the servers had answered. Meanwhile another may
- * have had a quorum, and given KEY back, and a late request of ours may have come after
- * that. So the votes are there, but not the lock that had its fence. If the validity of a
- * lock is not known (lock_adopt), it is the holder who has to know it.
+ * Whether the validity was over before the servers had answered. Meanwhile another may have
+ * had a quorum, and given KEY back, and a late request of ours may have come after that. So
+ * the votes are there, but they are not for the lock that our fence belongs to. If the
+ * validity is not known (lock_adopt), it is for the holder to know it.
  */
 static bool is_late(const struct lock *lock)
 {

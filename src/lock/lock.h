@@ -28,11 +28,12 @@
  *
  * Why fences rise: the fence is the largest of the votes, and the lock is taken
  * only after a quorum has stored it. Any later quorum shares a server with that
- * one and counts on from there. A lock whose validity was over is not renewed, whatever
- * the servers say: another may have held KEY in between. A server's fence is raised only while our token
- * owns KEY there. If a single server stores a larger fence by then, that fence
- * belongs to an attempt that has failed. It is put back to servers that have
- * lost the lock, but it is not the holder's fence, as no quorum knows it.
+ * one and counts on from there. A lock whose validity is over is not renewed, whatever
+ * the servers say: another may have held KEY in between. A server's fence is
+ * raised only while our token owns KEY there. If a single server stores a larger
+ * fence by then, that fence belongs to an attempt that has failed. It is put back
+ * to servers that have lost the lock, but it is not the holder's fence, as no
+ * quorum knows it.
  *
  * Why a lock outlives a failover, if quorum.replicas are asked for, and one of those
  * that have acknowledged it becomes the master: whatever is believed has been
@@ -197,9 +198,9 @@ bool lock_is_quarantined(const struct lock *lock);
 /*
  * Renews the lease of grant.token. The lease never ends sooner than before: a
  * run relies on it while others extend it. OK: grant has new times. NOT_HELD:
- * too many servers have lost the lock for a quorum; *error says which; or its validity was
- * over before they had answered, so another may have held it in between. ERROR:
- * too few answered; the lease runs on as it was.
+ * too many servers have lost the lock for a quorum (*error says which), or its
+ * validity was over before they had answered, so another may have held it in
+ * between. ERROR: too few answered; the lease runs on as it was.
  */
 enum lock_result lock_extend(struct lock *lock, struct wait wait,
 			     struct error *error);
