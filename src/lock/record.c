@@ -209,7 +209,11 @@ static void print_count(struct buffer *text, const struct busy *busy)
 void record_print_who(struct buffer *text, const struct busy *busy)
 {
 	if (busy->left == -2) {
-		buffer_print(text, "others wait for it and come first");
+		buffer_print(text,
+			     busy->split && !busy->has_reply
+				     ? "others try to get it, too, and nobody "
+				       "has enough votes"
+				     : "others wait for it and come first");
 		return;
 	}
 	buffer_print(text, "held by ");

@@ -36,14 +36,26 @@ static int64_t outage_pause(const struct waiter *waiter,
 	return left < pause ? left + 1 : pause;
 }
 
+/* So long that one of those who are in step has its votes before the others ask again. */
+static int64_t split_pause(const struct waiter *waiter,
+			   const struct quorum *quorum)
+{
+	int64_t first = SPLIT_PAUSE, longest = SPLIT_LONGEST;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum->servers[i].conn.distance > first)
+			first = quorum->servers[i].conn.distance;
+	return deadline_jitter(doubled(first, waiter->tries,
+				       first > longest ? first : longest));
+}
+
 static int64_t next_pause(const struct waiter *waiter, const struct lock *lock,
 			  enum lock_result result)
 {
 	if (result == LOCK_ERROR)
 		return outage_pause(waiter, lock);
 	if (!waiter->patience->wait)
-		return deadline_jitter(
-			doubled(SPLIT_PAUSE, waiter->tries, SPLIT_LONGEST));
+		return split_pause(waiter, lock->ballot.quorum);
 	if (waiter->patience->every > 0)
 		return waiter->patience->every;
 	return deadline_jitter(doubled(1, waiter->tries - 1, PAUSE_LONGEST));
@@ -201,9 +213,12 @@ static enum lock_result stand_in_line(struct waiter *waiter, struct lock *lock,
 }
 
 /* Those who have a vote that we lack. If they are others than before, they are trying, as
- * we are: each attempt has a token of its own. */
+ * we are: each attempt has a token of its own. Who has the slot that we were not given is
+ * not said: they may be others each time. */
 static void meet(struct waiter *waiter, const struct ballot *ballot)
 {
+	if (ballot_count(ballot, VOTE_ELSEWHERE) > 0)
+		waiter->met = clock_ms();
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		if (ballot->vote[i] != VOTE_HELD ||
 		    strcmp(waiter->rivals[i], ballot->token_prefix[i]) == 0)

@@ -22,12 +22,11 @@
  * the lock: if each of them called it busy, a job that starts on many hosts at the same
  * second would run on none. So the attempt is made again, as long as it meets somebody new
  * within the time of a round (each attempt has a token of its own), and ten rounds at most.
- * Whoever meets the same one for a whole round has met no attempt, but a holder. (Those who
- * have other slots of a semaphore are not seen.) So it is made five times at least: one may
- * take longer than a round, if servers are far or votes are moved to another slot. It is
- * also made again, as often, if a server fails between its grant and the raising of its
- * fence. If votes are only missing because servers have lost KEY's record, it is made again
- * until they count, or until the limit, if there is one.
+ * Whoever meets the same one for a whole round has met no attempt, but a holder. It is made
+ * five times at least, as one may take longer than a round, if servers are far or votes are
+ * moved to another slot. It is also made again, as often, if a server fails between its
+ * grant and the raising of its fence. If votes are only missing because servers have lost
+ * KEY's record, it is made again until they count, or until the limit, if there is one.
  */
 #ifndef WAIT_WAITER_H
 #define WAIT_WAITER_H

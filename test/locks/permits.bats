@@ -434,10 +434,25 @@ ghosts() {
 	ghosts 1 2 3
 	for i in {1..5}; do
 		redlock run --quarantine 0 -n -P 3 --server-timeout $((100 * SLOW))ms "$KEY" touch "$TMP/ran"
-		expect 75 '' "redlock: $KEY: others wait for it and come first"
+		expect 75 '' "redlock: $KEY: others try to get it, too, and nobody has enough votes"
 	done
 	[[ ! -e $TMP/ran ]]
 	holders 2 0 1
+}
+
+@test "without -w, votes for different slots are asked for again for longer than a round" {
+	local start i
+	servers_start 3
+	server_kill 2
+	ghosts 0 1 3
+	ghosts 1 2 3
+	start=$(now_ms)
+	spawn run "$REDLOCK" run --quarantine 0 -n -P 3 --server-timeout 1s "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
+	wait_until "((\$(now_ms) - $start > 2500))"
+	is_running run
+	for i in 0 1; do "$REDLOCK" release -S "$(server_url "$i")" "$KEY" ghost3; done
+	finish run
+	expect 0 3
 }
 
 @test "a server that was not needed gets the slot that the others have given" {
