@@ -299,7 +299,7 @@ forge() {
 		} | redis-cli -s "$SERVERS/0/redis.sock" -x PUBLISH "$(channel)"
 		wait_until 'listening 1 && queued 1'
 	done
-	is_still_waiting a
+	wait_until 'is_still_waiting a'
 	touch "$TMP/h.end"
 	all_end_well h
 	all_are_served a
