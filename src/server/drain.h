@@ -14,11 +14,16 @@
  * in half of the time, it is sent whole: so an acquire or a release gets to a server
  * that is slow and does not know the script, and the next one finds it known there.
  *
+ * Nor may a server be forgotten that is so far away that others have answered before it is
+ * connected, as it happens to each `redlock release` of a script: what it is asked has
+ * not left yet.
+ *
  * The user should not have to wait for that: a stopped minority of the servers
  * costs no time. So a child process stays with the connections, and the process ends
  * without it. It stays for 100 ms at most, as a server that is stopped need not be waited
  * for. For one that has answered this process before, and so is only slow, it stays for
- * the time of a round more, and so if WAIT was asked. The child keeps no other
+ * the time of a round more, and so for one that it is still connecting to, and if WAIT was
+ * asked. The child keeps no other
  * descriptor, so that neither the reader of a pipe nor another program's lock waits for
  * it, and it has a session of its own, so that ^C does not reach it.
  */

@@ -306,11 +306,21 @@ bool quorum_is_idle(const struct quorum *quorum)
 	return true;
 }
 
+/* What it was asked leaves when it is connected. The child of drain.h goes on with that,
+ * but not with the look-up of a name. */
+static bool is_connecting(const struct server *server)
+{
+	return !server_is_up(server) &&
+	       server->conn.stream.state > STREAM_RESOLVING;
+}
+
 /* Over TLS a server reads request by request, and none after one that it could
  * no longer answer; and its greeting may be under way when others have
  * answered. */
 static bool may_lose(const struct server *server)
 {
+	if (is_connecting(server))
+		return true;
 	if (server->url.tls)
 		return !server_is_down(server) && server->conn.owed_count > 0;
 	return server_is_up(server) &&
@@ -319,12 +329,17 @@ static bool may_lose(const struct server *server)
 		server->conn.owed_count > 1 || server_may_lack_script(server));
 }
 
-bool quorum_may_lose(const struct quorum *quorum)
+static bool may_lose_any(const struct quorum *quorum, uint32_t which)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		if (may_lose(&quorum->servers[i]))
+		if ((which >> i & 1) != 0 && may_lose(&quorum->servers[i]))
 			return true;
 	return false;
+}
+
+bool quorum_may_lose(const struct quorum *quorum)
+{
+	return may_lose_any(quorum, UINT32_MAX);
 }
 
 static void drain_until(struct quorum *quorum, struct deadline until)
@@ -338,22 +353,26 @@ static void drain_until(struct quorum *quorum, struct deadline until)
 	}
 }
 
-/* Those that have answered before are there, and slow. */
-static bool may_lose_slow(const struct quorum *quorum)
+/* Those that have answered before are there, and slow; those that are not connected yet may
+ * be far away. A bit for each. */
+static uint32_t find_slow(const struct quorum *quorum)
 {
+	uint32_t slow = 0;
+
 	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->servers[i].conn.distance > 0 &&
-		    may_lose(&quorum->servers[i]))
-			return true;
-	return false;
+		if (quorum->servers[i].conn.distance > 0 ||
+		    is_connecting(&quorum->servers[i]))
+			slow |= UINT32_C(1) << i;
+	return slow;
 }
 
 static void drain_slow(struct quorum *quorum)
 {
 	struct wait wait = wait_until(deadline_in(quorum->timeout));
 	struct round round = {quorum, NULL};
+	uint32_t slow = find_slow(quorum);
 
-	while (may_lose_slow(quorum) && !deadline_passed(wait.until))
+	while (may_lose_any(quorum, slow) && !deadline_passed(wait.until))
 		step(&round, wait);
 }
 
@@ -365,7 +384,8 @@ void quorum_drain(struct quorum *quorum, int64_t time)
 	if (time == 0)
 		return;
 	for (size_t i = 0; i < quorum->count; i++)
-		server_send_whole(&quorum->servers[i]);
+		if (server_is_up(&quorum->servers[i]))
+			server_send_whole(&quorum->servers[i]);
 	drain_until(quorum, end);
 	drain_slow(quorum);
 }

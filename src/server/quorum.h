@@ -122,12 +122,14 @@ bool quorum_is_idle(const struct quorum *quorum);
 
 /* Whether closing the connections now might lose what was sent (drain.h): if
  * the answer to a sticky request is still to come, or to any request before the last,
- * or to one that may have to be sent whole (server.h), and over TLS any answer. */
+ * or to one that may have to be sent whole (server.h), and over TLS any answer; and if
+ * there is no connection yet. */
 bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those answers, up to time ms, and always reads what has come. After half
  * of the time it sends whole what the server may have no script for. If the time is not
- * 0, it waits for the time of a round more for servers that have answered before. */
+ * 0, it waits for the time of a round more for servers that have answered before, and for
+ * those that are not connected yet. */
 void quorum_drain(struct quorum *quorum, int64_t time);
 
 /* Another process goes on with the connections: they are no longer ours. */

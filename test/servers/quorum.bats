@@ -177,6 +177,33 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	key_free 0 1 2
 }
 
+@test "a release gets to a server that others were faster than, before there was a connection" {
+	net_servers_start 3
+	token=$(net_run "$REDLOCK" acquire --quarantine 0 -t 1h "$KEY")
+	wait_until 'key_held_by "$token" 0 1 2'
+	# its first packet is lost: the next one is sent after a second
+	net_drop out 2
+	net_run "$REDLOCK" release --server-timeout 10s "$KEY" "$token" >"$TMP/said" 2>&1
+	[[ ! -s $TMP/said ]]
+	key_free 0 1
+	key_held_by "$token" 2
+	net_heal
+	wait_until 'key_free 2'
+}
+
+@test "so does an extension, and what acquire takes" {
+	net_servers_start 3
+	net_drop out 2
+	token=$(net_run "$REDLOCK" acquire --quarantine 0 -t 1h --server-timeout 10s "$KEY")
+	net_heal
+	wait_until 'key_held_by "$token" 0 1 2'
+	net_drop out 2
+	net_run "$REDLOCK" extend -t 2h --server-timeout 10s "$KEY" "$token"
+	(($(rcli 2 PTTL "$KEY") <= 3600000))
+	net_heal
+	wait_until '(($(rcli 2 PTTL "$KEY") > 3600000))'
+}
+
 @test "a minority of grants is taken back when the majority is somebody else's, every time" {
 	local i
 	servers_start 5
