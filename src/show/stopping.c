@@ -17,27 +17,44 @@ static struct deadline end_of(const struct seen *seen)
 	return deadline_in(seen->who.left > 0 ? seen->who.left : 0);
 }
 
+/* Whether a quorum may have it, as far as the servers that have answered know. */
+static bool may_be_whole(const struct holders *holders, const struct seen *seen)
+{
+	const struct ballot *ballot = &holders->ballot;
+
+	return seen_count(seen) + ballot->quorum->count -
+		       ballot_count(ballot, VOTE_YES) >=
+	       quorum_size(ballot->quorum);
+}
+
+static bool is_any_whole(const struct holders *holders)
+{
+	for (size_t n = 0; n < holders->holding.count; n++)
+		if (may_be_whole(holders, &holders->holding.seen[n]))
+			return true;
+	return false;
+}
+
 void stopping_init(struct stopping *stopping, struct holders *holders,
 		   const char *why)
 {
+	bool whole = is_any_whole(holders);
+
 	*stopping = (struct stopping){
 		.holders = holders,
 		.why = why,
-		.count = holders->holding.count,
 		.more = holders->holding.total -
 			(int64_t)holders->holding.count,
 	};
 	stopping->asked =
-		xcalloc(stopping->count + 1, sizeof(*stopping->asked));
-	buffer_append(&stopping->digests, "", 0);
+		xcalloc(holders->holding.count + 1, sizeof(*stopping->asked));
 	memcpy(stopping->fence, holders->fences, sizeof(stopping->fence));
-	for (size_t n = 0; n < stopping->count; n++) {
-		struct asked *asked = &stopping->asked[n];
+	for (size_t n = 0; n < holders->holding.count; n++) {
+		const struct seen *seen = &holders->holding.seen[n];
 
-		asked->seen = holders->holding.seen[n];
-		asked->ends = end_of(&asked->seen);
-		buffer_print(&stopping->digests, "%s ",
-			     holders->holding.seen[n].digest);
+		if (!whole || may_be_whole(holders, seen))
+			stopping->asked[stopping->count++] = (struct asked){
+				.seen = *seen, .ends = end_of(seen)};
 	}
 }
 
@@ -62,33 +79,26 @@ static const struct seen *find(const struct crowd *crowd, const char *digest)
 	return found;
 }
 
-/* ask.lua reports those whom KEY was taken from as waiters. */
-static bool is_deleted(const struct stopping *stopping,
-		       const struct asked *asked)
-{
-	const struct holders *holders = stopping->holders;
-	const struct seen *deleted =
-		find(&holders->waiting, asked->seen.digest);
-
-	return deleted != NULL &&
-	       seen_count(deleted) >= quorum_size(holders->ballot.quorum);
-}
-
 /* deleted: or its lease is just over, by the clock of a server. */
 static bool has_ended(const struct asked *asked, bool deleted)
 {
 	return deadline_left(asked->ends) <= (deleted ? OFTEN : 0);
 }
 
-/* How many servers have answered that still know what they knew. */
-static size_t count_answers(const struct stopping *stopping)
+/* How many servers say that they do not have it: until its lease is over, only those that
+ * still know what they knew. others: that are not counted. */
+static size_t count_without(const struct stopping *stopping,
+			    const struct asked *asked, uint32_t others)
 {
 	const struct ballot *ballot = &stopping->holders->ballot;
+	bool over = deadline_passed(asked->ends);
 	size_t count = 0;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		count += ballot->vote[i] == VOTE_YES &&
-			 stopping->holders->fences[i] >= stopping->fence[i];
+			 (others >> i & 1) == 0 &&
+			 (over ||
+			  stopping->holders->fences[i] >= stopping->fence[i]);
 	return count;
 }
 
@@ -96,29 +106,39 @@ static size_t count_answers(const struct stopping *stopping)
  * servers from the beginning is none, and is waited for. If servers have forgotten
  * it, it is gone when its lease is over. */
 static bool is_gone(const struct stopping *stopping, const struct asked *asked,
-		    size_t has)
+		    const struct seen *now)
 {
-	const struct ballot *ballot = &stopping->holders->ballot;
-	size_t need = quorum_size(ballot->quorum);
-	size_t answered = deadline_passed(asked->ends)
-				  ? ballot_count(ballot, VOTE_YES)
-				  : count_answers(stopping);
+	return count_without(stopping, asked, now != NULL ? now->servers : 0) >=
+		       quorum_size(stopping->holders->ballot.quorum) &&
+	       (now == NULL || asked->whole);
+}
 
-	return answered >= need &&
-	       (has == 0 || (asked->whole && answered - has >= need));
+/* Whether it is gone because KEY was taken from it, on so many servers that the rest is no
+ * quorum. ask.lua reports those as waiters. */
+static bool is_deleted(const struct stopping *stopping,
+		       const struct asked *asked, const struct seen *now)
+{
+	const struct holders *holders = stopping->holders;
+	const struct seen *deleted =
+		find(&holders->waiting, asked->seen.digest);
+
+	return deleted != NULL &&
+	       count_without(stopping, asked,
+			     deleted->servers |
+				     (now != NULL ? now->servers : 0)) <
+		       quorum_size(holders->ballot.quorum);
 }
 
 static void follow(const struct stopping *stopping, struct asked *asked)
 {
 	const struct holders *holders = stopping->holders;
 	const struct seen *now = find(&holders->holding, asked->seen.digest);
-	size_t has = now != NULL ? seen_count(now) : 0;
 
 	asked->met |= now != NULL;
-	if (has >= quorum_size(holders->ballot.quorum))
+	if (now != NULL && !holders_is_partial(holders, now))
 		asked->whole = true;
-	if (is_gone(stopping, asked, has)) {
-		bool deleted = is_deleted(stopping, asked);
+	if (is_gone(stopping, asked, now)) {
+		bool deleted = is_deleted(stopping, asked, now);
 
 		asked->after = clock_ms() - stopping->began;
 		if (!asked->met)
@@ -167,6 +187,18 @@ static bool is_over(const struct stopping *stopping)
 	return clock_ms() > stopping->end.at + GRACE;
 }
 
+/* Those that still hold it: one that is gone may come back, as a waiter keeps its token. */
+static const char *list_digests(struct stopping *stopping)
+{
+	stopping->digests.length = 0;
+	buffer_append(&stopping->digests, "", 0);
+	for (size_t n = 0; n < stopping->count; n++)
+		if (stopping->asked[n].fate == FATE_HOLDS)
+			buffer_print(&stopping->digests, "%s ",
+				     stopping->asked[n].seen.digest);
+	return stopping->digests.data;
+}
+
 enum stopping_result stopping_round(struct stopping *stopping,
 				    struct error *error)
 {
@@ -176,7 +208,7 @@ enum stopping_result stopping_round(struct stopping *stopping,
 
 	if (first)
 		stopping->began = clock_ms();
-	if (inspect_ask(holders, stopping->digests.data, stopping->why, error) <
+	if (inspect_ask(holders, list_digests(stopping), stopping->why, error) <
 	    0)
 		return first || is_over(stopping) ? STOPPING_FAILED
 						  : STOPPING_WAITS;

@@ -483,6 +483,88 @@ earlier_extends() {
 	[[ $status == 0 && $output == *"its lease ended after "* && $output != *released* ]]
 }
 
+# asks_on I: somebody asks on this server, with one round after the other.
+asks_on() {
+	local before
+	before=$(scripts_run "$1")
+	wait_until "((\$(scripts_run $1) >= before + 2))"
+}
+
+@test "a server that dies after its answer has not released the lock" {
+	servers_start 3
+	token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+	spawn break "$REDLOCK" break -y --server-timeout 20s "$KEY"
+	wait_until asked
+	server_stop 2
+	# the round waits for that one, and the others have answered
+	wait_until 'before=$(scripts_run 0) && pause 0.7 && (($(scripts_run 0) == before))'
+	server_kill 1
+	server_continue 2
+	asks_on 0
+	is_running break
+	redlock release "$KEY" "$token"
+	expect 0
+	finish break
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+}
+
+@test "a waiter that has the vote of one server is not asked: it may be the next in line" {
+	local i
+	servers_start 3
+	for i in 0 1 2; do rcli "$i" HSET "$(record)" began 1; done # no server has forgotten a holder
+	hold_exclusive 2 waiting web9 9 next.sh
+	rcli 2 HSET "$(record)" holder:waiting "$(described web9 9 next.sh)"$'\nbreak=stops\n'
+	holds first -t 6s
+	redlock break -y "$KEY"
+	expect 0 "$KEY: $RELEASED" "$WAITING"
+	[[ $(rcli 2 HKEYS "$(record)") != *break:* ]]
+	[[ $(rcli 2 GET "$KEY") == waiting ]]
+	finish first
+	lost ''
+}
+
+@test "votes of too few servers are asked to go if nobody has more" {
+	servers_start 3
+	hold_exclusive 2 left web9 9 gone.sh
+	rcli 2 HSET "$(record)" holder:left "$(described web9 9 gone.sh)"$'\nbreak=stops\n'
+	rcli 2 PEXPIRE "$KEY" 3000
+	redlock break -y "$KEY"
+	expect 0 "$KEY: asked web9 pid 9 'gone.sh' to stop; its lease ended after $TIME, without an answer" "$WAITING"
+}
+
+@test "who has released the lock is not asked again, though others are, if its token has it once more" {
+	local one two
+	only 0
+	one=$("$REDLOCK" acquire -s -t 60s "$KEY")
+	two=$("$REDLOCK" acquire -s -t 60s "$KEY")
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until 'asked 2'
+	redlock release "$KEY" "$one"
+	asks_on 0
+	rcli 0 ZADD "$KEY" "$(($(date_ms) + 60000))" "$one"
+	rcli 0 HSET "$(record)" "holder:$one" "$(described web1 1 again.sh)"$'\nbreak=stops\n'
+	asks_on 0
+	is_running break
+	[[ $(rcli 0 HKEYS "$(record)") == *"break:$two"* && $(rcli 0 HKEYS "$(record)") != *"break:$one"* ]]
+	redlock release "$KEY" "$two"
+	finish break
+	expect 0 "($KEY: $RELEASED
+?){2}" "$WAITING"
+}
+
+@test "if one server of a bare quorum loses KEY, it was not released" {
+	local i
+	servers_start 3
+	for i in 0 1 2; do rcli "$i" HSET "$(record)" began 1; done # no server has forgotten a holder
+	hold_exclusive 2 another web9 9 other.sh
+	token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until asked
+	rcli 1 DEL "$KEY"
+	finish break
+	expect 0 "$KEY: $ASKED; not released, but KEY was deleted after $TIME" "$WAITING"
+}
+
 @test "two may break it at once: the holder is told the first reason, and both that it is released" {
 	only 0
 	holds first -t 9s
