@@ -200,15 +200,20 @@ static void begin_partial(struct queue *queue)
 			 deadline_jitter(PARTIAL_TIME);
 }
 
-/* Asks the servers that have not granted it; later each time. */
+/* Asks the servers that have not granted it; later each time. One that we have given KEY back
+ * to has no place of ours, and may have it for us now. If its owner is ours, it always has. */
 static void ask_for_the_rest(struct queue *queue)
 {
+	const struct ballot *ballot = &queue->lock->ballot;
+
 	queue->asked_again = true;
 	queue->partial += queue->partial_time + deadline_jitter(PARTIAL_TIME);
 	if (queue->partial_time < PARTIAL_LONGEST)
 		queue->partial_time *= 2;
-	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
-		if (queue->lock->ballot.vote[i] == VOTE_HELD)
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->vote[i] == VOTE_HELD ||
+		    (ballot->vote[i] == VOTE_PENDING &&
+		     !quorum_is_waiting(ballot->quorum, i)))
 			queue->requests.at[i].due = deadline_at(0);
 	requests_ask_due(&queue->requests);
 }
