@@ -160,7 +160,7 @@ DIFFERENTIAL = $(addprefix $(BUILD)/,$(addprefix simulate/,differential.o store.
 SIMULATED = $(filter-out $(patsubst %,base/%.o,deadline log signals threads title) \
 	server/last_place.o server/drain.o,$(filter lock/% wait/% server/% base/% \
 	net/endpoint.o net/url.o run/ancestry.o run/watchdog.o run/watchdogs.o cmd/session.o \
-	cmd/several.o settings/settings.o show/holders.o show/inspect.o,$(SOURCES:.c=.o)))
+	cmd/several.o settings/settings.o show/holders.o show/inspect.o show/stopping.o,$(SOURCES:.c=.o)))
 SIMULATE_CFLAGS = $(filter-out -O2,$(TOOL_CFLAGS)) -O2 -U_FORTIFY_SOURCE -fPIE \
 	-fno-builtin-malloc $(INCLUDES) $(shell $(PKG_CONFIG) --cflags lua5.1)
 WRAPPED = clock_gettime gethostname getenv getuid eventfd eventfd_write close pthread_join

@@ -6,6 +6,7 @@
 
 #include "base/lease.h"
 #include "base/threads.h"
+#include "breaking.h"
 #include "cmd/several.h"
 #include "judge.h"
 #include "lock/record.h"
@@ -28,6 +29,7 @@ struct client {
 	struct process process;
 	struct chance chance;
 	struct chance exits; /* how COMMAND ends, with --once-in */
+	struct chance whims; /* whether it asks others to stop */
 	struct command command;
 	struct fiber *supervisor; /* waits for COMMAND */
 	bool ends;
@@ -128,6 +130,13 @@ static void tell_judges(const struct client *client, const struct lock *lock,
 			    ? (int64_t)client->number % 2 + 1
 			    : lock->grant.slot);
 	once_begin(client->number, key, lock->grant.token);
+	breaking_begin(client->number, key, lock->grant.token);
+}
+
+/* A script has no guard, but knows how long the lock is valid, and stops by then. */
+static void know_validity(struct client *client, struct deadline valid)
+{
+	client->command.guard.times = (struct lease_times){valid, valid, valid};
 }
 
 /* False if it is too late: then the guard has ended it before it began. */
@@ -145,6 +154,8 @@ static bool start_command(struct client *client, const struct session *session,
 	};
 	stand_entrust(&command->guard, session->locks, session->count,
 		      client->plan->kill_after);
+	if (client->plan->script)
+		know_validity(client, session->lock.grant.valid);
 	if (clock_read(clock) >= command->guard.times.term.at * MS)
 		return false;
 	command->runs = true;
@@ -195,12 +206,17 @@ static void describe(struct lock *lock, const struct client *client,
 {
 	int64_t remember = settings->remember;
 
-	lock->wish.validity_needed = lease_validity_needed(
-		settings->ttl, settings->kill_after, settings->server_timeout);
+	if (client->plan->script)
+		lock->wish.untracked = true;
+	else
+		lock->wish.validity_needed = lease_validity_needed(
+			settings->ttl, settings->kill_after,
+			settings->server_timeout);
 	if (remember == UNSET && settings->once_in > lock->wish.afterlife)
 		remember = settings->once_in;
 	record_describe(&lock->wish.description, (pid_t)client->process.life,
-			"COMMAND", settings->ttl, true, BREAK_STOPS);
+			"COMMAND", settings->ttl, !client->plan->script,
+			client->plan->script ? BREAK_EXTENDED : BREAK_STOPS);
 	if (lock->wish.kind != KIND_NONE)
 		lock->wish.once_in = settings->once_in;
 	lock_describe_history(lock, remember);
@@ -369,6 +385,117 @@ static void hold(struct client *client, struct session *session)
 	give_back(&giving, how, lost);
 }
 
+/* --- scripts --------------------------------------------------------------- */
+
+static void open_again(struct client *client, struct session *session,
+		       struct settings *settings, const char *token)
+{
+	fill_settings(settings, client);
+	settings->token = token;
+	settings->shared = settings->reentrant = false;
+	settings->permits = UNSET;
+	settings->owner = NULL;
+	if (cmd_open(session, settings) != 0)
+		abort();
+}
+
+static void close_again(struct session *session, struct settings *settings)
+{
+	cmd_close(session);
+	settings_release(settings);
+}
+
+/* Its validity may have ended, and COMMAND with it. If the lock is said to be prolonged, the
+ * script goes on all the same. */
+static void go_on(struct client *client, const struct grant *grant,
+		  struct deadline valid)
+{
+	struct command *command = &client->command;
+
+	know_validity(client, valid);
+	command->begun = false;
+	if (!command->runs &&
+	    clock_read(&client->process.boot) < valid.at * MS) {
+		command->runs = true;
+		tell(client, "COMMAND goes on");
+		judge_resume(client->number, client->plan->key, grant->fence,
+			     client->plan->kind == KIND_REENTRANT
+				     ? (int64_t)client->number % 2 + 1
+				     : grant->slot);
+	}
+	watch_command(client);
+}
+
+/* False: the lock is lost. */
+static bool prolong(struct client *client, const struct grant *grant)
+{
+	struct settings settings;
+	struct session again;
+	struct error error;
+	enum lock_result result;
+
+	open_again(client, &again, &settings, grant->token);
+	again.lock.wish.as_taken = true;
+	result = lock_extend(&again.lock,
+			     wait_until(deadline_in(settings.server_timeout)),
+			     &error);
+	tell(client, result == LOCK_OK ? "has prolonged it" : error.text);
+	if (result == LOCK_OK)
+		go_on(client, grant, again.lock.grant.valid);
+	close_again(&again, &settings);
+	return result != LOCK_NOT_HELD;
+}
+
+static void give_token_back(struct client *client, const char *token)
+{
+	struct settings settings;
+	struct session again;
+	struct error error;
+
+	open_again(client, &again, &settings, token);
+	lock_note_end(&again.lock, -1, "released");
+	lock_release(&again.lock, 0, deadline_in(settings.server_timeout),
+		     &error);
+	close_again(&again, &settings);
+	tell(client, "has given KEY back");
+}
+
+static void wait_until_moment(int64_t moment)
+{
+	while (world_now < moment)
+		world_wait(moment);
+}
+
+/* The redlock that has acquired it ends. The script prolongs it now and then, mostly in
+ * time. */
+static void use(struct client *client, struct session *session)
+{
+	const struct client_plan *its = client->plan;
+	const struct grant grant = session->lock.grant;
+	int64_t ends =
+		world_now + chance_between(&client->chance, 0,
+					   plan_storms() ? 3 * its->ttl * MS
+							 : its->hold * MS);
+	bool held = true;
+
+	if (!start_command(client, session, INT64_MAX / 2 - world_now))
+		ends = world_now;
+	cmd_close(session);
+	session->count = 0;
+	while (held && world_now < ends) {
+		int64_t wakes =
+			world_now + chance_between(&client->chance, 0,
+						   its->ttl * MS * 11 / 10);
+
+		wait_until_moment(wakes < ends ? wakes : ends);
+		if (world_now < ends)
+			held = prolong(client, &grant);
+	}
+	end_command(client, "COMMAND ends");
+	give_token_back(client, grant.token);
+	judge_left(its->key, grant.token, 0);
+}
+
 static void do_live(void *context, uint64_t value);
 
 static void *live(void *argument)
@@ -378,9 +505,12 @@ static void *live(void *argument)
 	struct session session;
 
 	open_session(client, &session, &settings);
-	if (take(client, &session) == LOCK_OK &&
-	    client->plan->kind != KIND_NONE)
-		hold(client, &session);
+	if (plan.breaks && chance_is(&client->whims, 150) &&
+	    plan.key[client->plan->key].kind != KIND_REENTRANT)
+		breaking_ask(client->number, &session);
+	else if (take(client, &session) == LOCK_OK &&
+		 client->plan->kind != KIND_NONE)
+		(client->plan->script ? use : hold)(client, &session);
 	for (size_t i = 0; i < session.count; i++)
 		judge_left(plan_wanted(client->number, i),
 			   session.locks[i]->grant.token,
@@ -454,6 +584,7 @@ void clients_begin(void)
 		client->plan = &plan.client[i];
 		client->chance = chance_of(plan.seed, 3000 + i);
 		client->exits = chance_of(plan.seed, 5000 + i);
+		client->whims = chance_of(plan.seed, 6000 + i);
 		client->process.number = client->process.host = i;
 		client->process.chance = chance_of(plan.seed, 4000 + i);
 		client->process.died = die;

@@ -353,6 +353,31 @@ void judge_begin(size_t client, size_t key, int64_t fence, int64_t part)
 	check_order(client, key);
 }
 
+void judge_resume(size_t client, size_t key, int64_t fence, int64_t part)
+{
+	struct hold *hold = &holds[client][key];
+
+	*hold = (struct hold){true, plan.client[client].kind, fence, part,
+			      world_now};
+	check_others(client, key);
+	if (hold->kind == KIND_EXCLUSIVE && fence < largest[key].all &&
+	    plan.forgetting == FORGETS_CAUGHT_UP && plan.key[key].remember < 0)
+		world_violation("client %zu has prolonged %s with the fence "
+				"%lld, and another had %lld in between",
+				client, plan.key[key].name, (long long)fence,
+				(long long)largest[key].all);
+}
+
+bool judge_is_calm(int64_t since)
+{
+	return calm_since(since) == since;
+}
+
+bool judge_holds(size_t client, size_t key, int64_t since)
+{
+	return holds[client][key].runs && holds[client][key].since <= since;
+}
+
 /* --- what is left ---------------------------------------------------------- */
 
 static const char *type_of(const struct node *node, const char *key,

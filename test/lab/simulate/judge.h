@@ -22,6 +22,16 @@ void judge_gives_up(size_t client);
 void judge_spared(size_t client);
 void judge_killed(size_t client);
 
+/* A script whose lease was over was told that it has been prolonged: the lock is still its
+ * own, and nobody has held the key in between. */
+void judge_resume(size_t client, size_t key, int64_t fence, int64_t part);
+
+/* Whether it is calm, and has been since then. */
+bool judge_is_calm(int64_t since);
+
+/* Whether COMMAND of a client that has this key runs, and did so then. */
+bool judge_holds(size_t client, size_t key, int64_t since);
+
 /* Each waiter, now. */
 void judge_waiters(void);
 

@@ -278,6 +278,25 @@ static void draw_several(uint64_t seed)
 			want_also(&chance, &plan.client[i]);
 }
 
+/* What else people do with a lock: scripts that take it, and breaks. (A script that has lost
+ * the lock of an owner, and gives it back, gives back what another script of that owner has.
+ * And if an owner is asked to stop, its next redlock has KEY all the same: so nobody is asked
+ * there.) */
+static void draw_uses(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 8);
+	bool scripts = chance_is(&chance, 250);
+
+	if (plan.hides || plan.crowds)
+		return;
+	plan.breaks = chance_is(&chance, 200);
+	for (size_t i = 0; scripts && i < plan.clients; i++)
+		plan.client[i].script = chance_is(&chance, 500) &&
+					plan.client[i].kind != KIND_NONE &&
+					plan.client[i].kind != KIND_REENTRANT &&
+					plan.client[i].also_count == 0;
+}
+
 static void draw_lease(struct chance *chance, struct client_plan *client)
 {
 	int64_t longest = plan.key[client->key].ttl;
@@ -337,6 +356,11 @@ static int64_t longest_hold(size_t key)
 				longest = hold;
 		}
 	return longest;
+}
+
+int64_t plan_loss(void)
+{
+	return lost;
 }
 
 bool plan_storms(void)
@@ -587,6 +611,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_hiding(seed);
 	draw_crowd(seed);
 	draw_away(seed);
+	draw_uses(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -614,10 +639,11 @@ static void print_client(size_t i, const struct client_plan *client)
 		[KIND_NONE] = "waits only",
 	};
 
-	printf("client %zu: key%zu%s, %s%s%s, ttl %lld ms, a round %lld ms, "
+	printf("client %zu: key%zu%s, %s%s%s%s, ttl %lld ms, a round %lld ms, "
 	       "--kill-after %lld ms, quarantine %lld ms, holds it for up to "
 	       "%lld ms, waits for %lld ms\n",
 	       i, client->key, others_of(i), kinds[client->kind],
+	       client->script ? ", acquire" : "",
 	       client->nonblock ? ", -n" : "", client->poll ? ", --poll" : "",
 	       (long long)client->ttl, (long long)client->timeout,
 	       (long long)client->kill_after, (long long)client->quarantine,
@@ -647,6 +673,8 @@ void plan_print(void)
 			       plan.away_stopped ? "stopped" : "out of reach");
 	if (plan.crowds)
 		printf("all clients come at the same moment\n");
+	if (plan.breaks)
+		printf("now and then one asks the holders to stop\n");
 	for (size_t i = 0; i < plan.keys; i++)
 		printf("%s: permits %lld, --once-in %lld ms, --remember %lld "
 		       "ms\n",

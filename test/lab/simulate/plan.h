@@ -52,6 +52,7 @@ struct client_plan {
 	int64_t limit;       /* ms; -1: it waits for ever */
 	bool nonblock, poll;
 	int64_t min_hold;
+	bool script; /* acquire, extend, release: nobody renews it */
 	bool dropped;
 };
 
@@ -139,6 +140,7 @@ struct plan {
 		      * somebody has to run */
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
+	bool breaks; /* now and then a client asks the holders to stop instead */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
@@ -177,6 +179,9 @@ void plan_held(size_t client);
 
 /* Whether it is cut off once it holds its key: COMMAND is to last until its guard ends it. */
 bool plan_is_late(size_t client);
+
+/* When a server last lost data while it was up. */
+int64_t plan_loss(void);
 
 /* Whether a storm goes on. */
 bool plan_storms(void);

@@ -26,7 +26,7 @@ static struct script {
 } scripts[SCRIPTS_MOST];
 static size_t script_count;
 
-static void name_sha1(char sha1[41], struct word text)
+void store_sha1(char sha1[41], struct word text)
 {
 	unsigned char digest[SHA_DIGEST_LENGTH];
 
@@ -206,7 +206,7 @@ static int redis_sha1hex(lua_State *state)
 	char sha1[41];
 
 	text.data = luaL_checklstring(state, 1, &text.length);
-	name_sha1(sha1, text);
+	store_sha1(sha1, text);
 	lua_pushstring(state, sha1);
 	return 1;
 }
@@ -314,7 +314,7 @@ static size_t compile(struct word text, struct buffer *answer)
 	memcpy(copy, text.data, text.length);
 	scripts[script_count].text = (struct word){copy, text.length};
 	scripts[script_count].function = luaL_ref(lua, LUA_REGISTRYINDEX);
-	name_sha1(scripts[script_count].sha1, text);
+	store_sha1(scripts[script_count].sha1, text);
 	return script_count++;
 }
 

@@ -321,6 +321,14 @@ static void do_time(struct call *call)
 	answer_word(call->answer, (struct word){text[1], strlen(text[1])});
 }
 
+/* What redlock reads of the section replication. */
+static void do_info(struct call *call)
+{
+	const char *text = "# Replication\r\nrole:master\r\n";
+
+	answer_word(call->answer, (struct word){text, strlen(text)});
+}
+
 static void do_ping(struct call *call)
 {
 	answer_status(call->answer, "PONG");
@@ -1091,6 +1099,7 @@ static const struct command {
 	{"select", 2, 2, do_select},
 	{"time", 1, 1, do_time},
 	{"ping", 1, 1, do_ping},
+	{"info", 2, 2, do_info},
 	{"type", 2, 2, do_type},
 	{"exists", 2, 0, do_exists},
 	{"del", 2, 0, do_del},

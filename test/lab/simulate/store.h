@@ -72,6 +72,9 @@ bool store_holds(struct store *store, int64_t now, struct word key,
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
 
+/* In hexadecimal digits. */
+void store_sha1(char sha1[41], struct word text);
+
 /* --- between store.c and script.c ------------------------------------------ */
 
 /* A command that a script has called. */

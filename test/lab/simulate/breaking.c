@@ -1,0 +1,80 @@
+#include "breaking.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/deadline.h"
+#include "judge.h"
+#include "lock/record.h"
+#include "show/inspect.h"
+#include "show/stopping.h"
+#include "store.h"
+
+static char digests[CLIENTS_MOST][KEYS_MOST][DIGEST_SIZE];
+
+void breaking_begin(size_t client, size_t key, const char *token)
+{
+	store_sha1(digests[client][key], (struct word){token, strlen(token)});
+}
+
+/* A server that has lost the key, and granted it to others since, does not know that it was
+ * never released. And a waiter may have had votes of some servers, which it has given back: then
+ * it may have got the key since. */
+static void judge_fate(const struct asked *asked, size_t key, int64_t began)
+{
+	if (asked->fate == FATE_HOLDS || asked->fate == FATE_DELETED ||
+	    plan.forgetting != FORGETS_CAUGHT_UP || plan_loss() >= began)
+		return;
+	for (size_t i = 0; i < plan.clients; i++)
+		if (judge_holds(i, key, began) &&
+		    strcmp(digests[i][key], asked->seen.digest) == 0)
+			world_violation("client %zu has %s, but is said to "
+					"have stopped (%d)",
+					i, plan.key[key].name, asked->fate);
+}
+
+static void judge_end_of(size_t client, size_t key, enum stopping_result result,
+			 const struct stopping *stopping, int64_t began)
+{
+	world_tell("breaker", "%zu: %s", client,
+		   result == STOPPING_DONE     ? "they have stopped"
+		   : result == STOPPING_NOBODY ? "nobody holds it"
+		   : result == STOPPING_FAILED ? "too few servers answer"
+					       : "it is still renewed");
+	for (size_t n = 0; result != STOPPING_FAILED && n < stopping->count;
+	     n++)
+		judge_fate(&stopping->asked[n], key, began);
+	if (result == STOPPING_OVER && judge_is_calm(began) &&
+	    plan_is_near(client))
+		world_violation("%s is still renewed, although its holders "
+				"were asked to stop",
+				plan.key[key].name);
+}
+
+void breaking_ask(size_t client, struct session *session)
+{
+	size_t key = plan.client[client].key;
+	struct holders holders;
+	struct stopping stopping;
+	struct error error;
+	struct buffer why = {0};
+	enum stopping_result result;
+	int64_t began = world_now;
+
+	record_describe_breaker(&why, "it is stuck");
+	holders_init(&holders, &session->quorum, plan.key[key].name);
+	if (inspect_lock(&holders, &error) == 0 &&
+	    holders_servers(&holders, STANDING_HELD) > 0) {
+		world_tell("breaker", "%zu asks the holders of %s to stop",
+			   client, plan.key[key].name);
+		stopping_init(&stopping, &holders, why.data);
+		while ((result = stopping_round(&stopping, &error)) ==
+		       STOPPING_WAITS)
+			deadline_poll(NULL, 0,
+				      deadline_in(stopping_pause(&stopping)));
+		judge_end_of(client, key, result, &stopping, began);
+		stopping_release(&stopping);
+	}
+	holders_release(&holders);
+	buffer_release(&why);
+}
