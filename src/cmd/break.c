@@ -302,7 +302,10 @@ static int conclude(const struct stopping *stopping,
 	case STOPPING_NOBODY:
 		return complain_unchanged(stopping->holders);
 	case STOPPING_FAILED:
-		log_error("%s: %s", session->settings->key, error->text);
+		log_error("%s: %s%s", session->settings->key, error->text,
+			  error->code == EXIT_UNREACHED
+				  ? "; the holder may still be told to stop"
+				  : "");
 		return error->code;
 	case STOPPING_DONE:
 		if (more == 0)

@@ -17,53 +17,6 @@ static struct deadline end_of(const struct seen *seen)
 	return deadline_in(seen->who.left > 0 ? seen->who.left : 0);
 }
 
-/* Whether a quorum may have it, as far as the servers that have answered know. */
-static bool may_be_whole(const struct holders *holders, const struct seen *seen)
-{
-	const struct ballot *ballot = &holders->ballot;
-
-	return seen_count(seen) + ballot->quorum->count -
-		       ballot_count(ballot, VOTE_YES) >=
-	       quorum_size(ballot->quorum);
-}
-
-static bool is_any_whole(const struct holders *holders)
-{
-	for (size_t n = 0; n < holders->holding.count; n++)
-		if (may_be_whole(holders, &holders->holding.seen[n]))
-			return true;
-	return false;
-}
-
-void stopping_init(struct stopping *stopping, struct holders *holders,
-		   const char *why)
-{
-	bool whole = is_any_whole(holders);
-
-	*stopping = (struct stopping){
-		.holders = holders,
-		.why = why,
-		.more = holders->holding.total -
-			(int64_t)holders->holding.count,
-	};
-	stopping->asked =
-		xcalloc(holders->holding.count + 1, sizeof(*stopping->asked));
-	memcpy(stopping->fence, holders->fences, sizeof(stopping->fence));
-	for (size_t n = 0; n < holders->holding.count; n++) {
-		const struct seen *seen = &holders->holding.seen[n];
-
-		if (!whole || may_be_whole(holders, seen))
-			stopping->asked[stopping->count++] = (struct asked){
-				.seen = *seen, .ends = end_of(seen)};
-	}
-}
-
-void stopping_release(struct stopping *stopping)
-{
-	free(stopping->asked);
-	buffer_release(&stopping->digests);
-}
-
 /* What most servers have reported of it in this round; NULL: nothing. */
 static const struct seen *find(const struct crowd *crowd, const char *digest)
 {
@@ -79,10 +32,48 @@ static const struct seen *find(const struct crowd *crowd, const char *digest)
 	return found;
 }
 
-/* deleted: or its lease is just over, by the clock of a server. */
-static bool has_ended(const struct asked *asked, bool deleted)
+/* It has votes of too few servers, and a place in the queue of others. */
+static bool is_waiter(const struct holders *holders, const struct seen *seen)
 {
-	return deadline_left(asked->ends) <= (deleted ? OFTEN : 0);
+	return holders_is_partial(holders, seen) &&
+	       find(&holders->waiting, seen->digest) != NULL;
+}
+
+static bool are_all_waiters(const struct holders *holders)
+{
+	for (size_t n = 0; n < holders->holding.count; n++)
+		if (!is_waiter(holders, &holders->holding.seen[n]))
+			return false;
+	return true;
+}
+
+void stopping_init(struct stopping *stopping, struct holders *holders,
+		   const char *why)
+{
+	bool all = are_all_waiters(holders);
+
+	*stopping = (struct stopping){
+		.holders = holders,
+		.why = why,
+		.more = holders->holding.total -
+			(int64_t)holders->holding.count,
+	};
+	stopping->asked =
+		xcalloc(holders->holding.count + 1, sizeof(*stopping->asked));
+	memcpy(stopping->fence, holders->fences, sizeof(stopping->fence));
+	for (size_t n = 0; n < holders->holding.count; n++) {
+		const struct seen *seen = &holders->holding.seen[n];
+
+		if (all || !is_waiter(holders, seen))
+			stopping->asked[stopping->count++] = (struct asked){
+				.seen = *seen, .ends = end_of(seen)};
+	}
+}
+
+void stopping_release(struct stopping *stopping)
+{
+	free(stopping->asked);
+	buffer_release(&stopping->digests);
 }
 
 /* How many servers say that they do not have it: until its lease is over, only those that
@@ -113,20 +104,25 @@ static bool is_gone(const struct stopping *stopping, const struct asked *asked,
 	       (now == NULL || asked->whole);
 }
 
-/* Whether it is gone because KEY was taken from it, on so many servers that the rest is no
- * quorum. ask.lua reports those as waiters. */
-static bool is_deleted(const struct stopping *stopping,
-		       const struct asked *asked, const struct seen *now)
+/* It is gone. ask.lua reports those as waiters that have lost KEY without a release: if the
+ * other servers are no quorum, there was none. */
+static enum fate fate_of(const struct stopping *stopping,
+			 const struct asked *asked, const struct seen *now)
 {
 	const struct holders *holders = stopping->holders;
-	const struct seen *deleted =
-		find(&holders->waiting, asked->seen.digest);
+	const struct seen *lost = find(&holders->waiting, asked->seen.digest);
+	uint32_t has = now != NULL ? now->servers : 0;
+	int64_t left = deadline_left(asked->ends);
+	bool released = lost == NULL ||
+			count_without(stopping, asked, lost->servers | has) >=
+				quorum_size(holders->ballot.quorum);
 
-	return deleted != NULL &&
-	       count_without(stopping, asked,
-			     deleted->servers |
-				     (now != NULL ? now->servers : 0)) <
-		       quorum_size(holders->ballot.quorum);
+	if (!asked->met)
+		return FATE_MISSED;
+	if (released)
+		return left > 0 ? FATE_RELEASED : FATE_ENDED;
+	/* or it is over on a server, by its clock */
+	return left > OFTEN && lost->who.held == 0 ? FATE_DELETED : FATE_ENDED;
 }
 
 static void follow(const struct stopping *stopping, struct asked *asked)
@@ -138,15 +134,8 @@ static void follow(const struct stopping *stopping, struct asked *asked)
 	if (now != NULL && !holders_is_partial(holders, now))
 		asked->whole = true;
 	if (is_gone(stopping, asked, now)) {
-		bool deleted = is_deleted(stopping, asked, now);
-
 		asked->after = clock_ms() - stopping->began;
-		if (!asked->met)
-			asked->fate = FATE_MISSED;
-		else if (has_ended(asked, deleted))
-			asked->fate = FATE_ENDED;
-		else
-			asked->fate = deleted ? FATE_DELETED : FATE_RELEASED;
+		asked->fate = fate_of(stopping, asked, now);
 	} else if (now != NULL) {
 		asked->ends = end_of(now);
 	}

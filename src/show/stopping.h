@@ -13,14 +13,15 @@
  * reach at first, gets the wish as soon as it has the lock. Nobody else is asked. If
  * the rounds end early, the request stands.
  *
- * If somebody may hold the lock, those who have votes of too few servers are not asked:
- * they are waiters, who give them back. A waiter keeps its token, so if it were asked, it
- * would be stopped when it is its turn. So is whoever is gone not asked again.
+ * Waiters who have votes of too few servers are not asked, unless there is nobody else. They
+ * give these back, but keep their token, and would be stopped when it is their turn. So is
+ * whoever is gone not asked again.
  *
  * A holder has released the lock if a quorum says that it is gone, and has kept its
  * record: that stays when KEY goes. A server whose fence is smaller than it was has
  * lost its data, so it cannot know; the holder may run on there until its lease ends. If
- * the record still has the holder, which a release would have removed, KEY was deleted.
+ * the record still has the holder, or that it was asked, which a release would have removed,
+ * KEY was deleted, or its lease was over there.
  */
 #ifndef SHOW_STOPPING_H
 #define SHOW_STOPPING_H

@@ -515,12 +515,33 @@ asks_on() {
 	hold_exclusive 2 waiting web9 9 next.sh
 	rcli 2 HSET "$(record)" holder:waiting "$(described web9 9 next.sh)"$'\nbreak=stops\n'
 	holds first -t 6s
+	for i in 0 1; do rcli "$i" ZADD "$(record):queue" "$(date_ms)" waiting; done
 	redlock break -y "$KEY"
 	expect 0 "$KEY: $RELEASED" "$WAITING"
 	[[ $(rcli 2 HKEYS "$(record)") != *break:* ]]
 	[[ $(rcli 2 GET "$KEY") == waiting ]]
 	finish first
 	lost ''
+}
+
+@test "who holds a lock with others is asked, too, if servers have lost it: it may run on" {
+	local i
+	servers_start 3
+	for i in 0 1 2; do rcli "$i" HSET "$(record)" began 1; done
+	server_kill 2
+	holds first -s -t 30s
+	server_launch 2
+	server_ready 2
+	rcli 2 HSET "$(record)" began 1
+	holds second -s -t 6s
+	server_restart 1
+	rcli 1 HSET "$(record)" began 1
+	redlock break -y "$KEY"
+	[[ $status == 0 && $output == *"'first'"* && $output == *"'second'"* ]]
+	finish first
+	[[ $status == 76 ]]
+	finish second
+	[[ $status == 76 ]]
 }
 
 @test "votes of too few servers are asked to go if nobody has more" {
@@ -552,12 +573,45 @@ asks_on() {
 ?){2}" "$WAITING"
 }
 
+@test "a lock that somebody else has taken away with --now was not released" {
+	local servers
+	for servers in 1 3; do
+		use "$servers"
+		TMP=$BATS_TEST_TMPDIR/$servers
+		mkdir "$TMP"
+		holds first -t 60s
+		spawn break "$REDLOCK" break -y "$KEY"
+		wait_until asked
+		redlock break -y --now "$KEY"
+		[[ $status == 0 ]]
+		finish break
+		expect 0 "$KEY: $ASKED; not released, but KEY was deleted after $TIME: it may run on for up to 20s" "$WAITING"
+		is_beating "$TMP/stamps"
+		kill "$(pid first)"
+		finish first
+	done
+}
+
+@test "a lease that is over on one server sooner than on another has ended: nobody has deleted KEY" {
+	local i
+	servers_start 3
+	for i in 0 1 2; do rcli "$i" HSET "$(record)" began 1; done
+	hold_exclusive 2 another web9 9 other.sh
+	token=$("$REDLOCK" acquire --quarantine 0 -t 3s "$KEY")
+	rcli 0 ZADD "$(record):queue" "$(date_ms)" another
+	rcli 1 PEXPIRE "$KEY" 30000
+	spawn break "$REDLOCK" break -y "$KEY"
+	finish break
+	[[ $output == *"its lease ended after "* && $output != *released* && $output != *deleted* ]]
+}
+
 @test "if one server of a bare quorum loses KEY, it was not released" {
 	local i
 	servers_start 3
 	for i in 0 1 2; do rcli "$i" HSET "$(record)" began 1; done # no server has forgotten a holder
 	hold_exclusive 2 another web9 9 other.sh
 	token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+	rcli 0 ZADD "$(record):queue" "$(date_ms)" another
 	spawn break "$REDLOCK" break -y "$KEY"
 	wait_until asked
 	rcli 1 DEL "$KEY"

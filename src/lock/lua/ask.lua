@@ -6,7 +6,7 @@
 -- ARGV: digests of the tokens that are asked, with a blank after each; who asks and why
 -- returns {1 one of them holds KEY, 0 KEY is free, -1 only others hold it; Redis type, permits (-1: none),
 --         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {one ...} as waiters:
---         those that the record has and KEY has not, as nobody has released it}
+--         those that have lost KEY, and have not released it; "waited" is 1 if the lease was over, else 0}
 local digests, why = ARGV[3], ARGV[4]
 local most = 10000 -- that are looked at
 local later = refuse_later()
@@ -74,17 +74,22 @@ local function ask(who, count, left)
   end
 end
 
--- Those of them that KEY was taken from by hand; a dot says that the run was noted.
-local function deleted()
-  local fields, gone = try('hkeys', record), {}
+-- Those of them that have lost KEY: it was taken from them, or the lease was over. Whoever releases it leaves
+-- neither field; a dot says that the run was noted.
+local function losers()
+  local fields, lost, known = try('hkeys', record), {}, {}
+  local ends = kind == 'none' and number(peek('until'))
+  local over = ends and ends <= now and 1 or 0
   for _, field in each(fields.err and {} or fields) do
-    local who = field:match('^holder:(.*)') or ''
-    local digest = redis.sha1hex(who) .. ' '
-    if digests:find(digest, 1, true) and holds(who) == 0 and describe(who):find('^since=%d+[^.%d]') then
-      gone[#gone + 1] = #gone < 60 and digest .. '0 none 0\n' or nil
+    local sort, who = field:match('^(%l+):(.*)')
+    local digest = redis.sha1hex(who or '') .. ' '
+    if (sort == 'break' or sort == 'holder' and describe(who):find('^since=%d+[^.%d]'))
+        and digests:find(digest, 1, true) and not known[who] and holds(who) == 0 then
+      known[who] = true
+      lost[#lost + 1] = #lost < 60 and format('%s%d none 0\n', digest, over) or nil
     end
   end
-  return gone
+  return lost
 end
 
 if kind ~= 'none' and not is_lock(kind) then
@@ -115,4 +120,4 @@ if total > 0 then
   try('pexpire', record, max(call('pttl', record), left + afterlife))
 end
 return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
-  type(fence) == 'string' and number(fence) or 0, total, 0, items, deleted()}
+  type(fence) == 'string' and number(fence) or 0, total, 0, items, losers()}
