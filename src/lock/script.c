@@ -211,7 +211,7 @@ void script_extend(struct lock *lock, size_t i)
 	/* whoever has only the token knows no hold of its own */
 	const char *hold = lock->grant.hold[0] == '*' ? "-" : lock->grant.hold;
 
-	question.how = ASK_REPLICAS;
+	question.how = ASK_REPLICAS | ASK_LASTING;
 	ask(&question, SCRIPT(common_lua, lease_lua, extend_lua),
 	    (const char *[]){number(ttl, lock->wish.ttl), hold, as_taken,
 			     number(keeper, lock->wish.keeper)},
@@ -229,6 +229,9 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	/* what is given back may be held again after a failover, but not what
 	 * --min-hold keeps be free */
 	question.how = ASK_INSTEAD;
+	/* what we have acquired ourselves is not where we have never been */
+	if (server->reached || lock->grant.acquired == 0)
+		question.how |= ASK_LASTING;
 	if (min_hold > 0)
 		question.how |= ASK_REPLICAS;
 	server_withdraw(server);

@@ -43,6 +43,7 @@ void drain_connections(struct quorum *quorum)
 	quorum_drain(quorum, 0);
 	if (!quorum_may_lose(quorum))
 		return;
+	quorum_close_done(quorum, false);
 	signals_block_all(&before);
 	pid = fork();
 	if (pid != 0)
@@ -53,10 +54,13 @@ void drain_connections(struct quorum *quorum)
 	}
 	if (pid == 0) {
 		setsid();
+		(void)!chdir("/"); /* so that what we are in can be unmounted */
 		keep_connections_only(quorum);
 		deadline_after_fork();
 	}
-	/* without a child it is done here */
+	/* without a child it is done here, and not for long */
+	if (pid < 0)
+		quorum_close_done(quorum, true);
 	quorum_drain(quorum, longest(quorum));
 	if (pid == 0) {
 		quorum_release(quorum);

@@ -16,7 +16,8 @@
  *
  * Nor may a server be forgotten that is so far away that others have answered before it is
  * connected, as it happens to each `redlock release` of a script: what it is asked has
- * not left yet.
+ * not left yet. So a release or an extension gets there. An acquire does not: it could come
+ * after the release of another process, and KEY would be held there by nobody.
  *
  * The user should not have to wait for that: a stopped minority of the servers
  * costs no time. So a child process stays with the connections, and the process ends

@@ -308,9 +308,9 @@ bool quorum_is_idle(const struct quorum *quorum)
 
 /* What it was asked leaves when it is connected. The child of drain.h goes on with that,
  * but not with the look-up of a name. */
-static bool is_connecting(const struct server *server)
+static bool is_awaited(const struct server *server)
 {
-	return !server_is_up(server) &&
+	return !server_is_up(server) && server->last.lasting &&
 	       server->conn.stream.state > STREAM_RESOLVING;
 }
 
@@ -319,7 +319,7 @@ static bool is_connecting(const struct server *server)
  * answered. */
 static bool may_lose(const struct server *server)
 {
-	if (is_connecting(server))
+	if (is_awaited(server))
 		return true;
 	if (server->url.tls)
 		return !server_is_down(server) && server->conn.owed_count > 0;
@@ -361,7 +361,7 @@ static uint32_t find_slow(const struct quorum *quorum)
 
 	for (size_t i = 0; i < quorum->count; i++)
 		if (quorum->servers[i].conn.distance > 0 ||
-		    is_connecting(&quorum->servers[i]))
+		    is_awaited(&quorum->servers[i]))
 			slow |= UINT32_C(1) << i;
 	return slow;
 }
@@ -388,6 +388,14 @@ void quorum_drain(struct quorum *quorum, int64_t time)
 			server_send_whole(&quorum->servers[i]);
 	drain_until(quorum, end);
 	drain_slow(quorum);
+}
+
+void quorum_close_done(struct quorum *quorum, bool unconnected)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (!may_lose(&quorum->servers[i]) ||
+		    (unconnected && !server_is_up(&quorum->servers[i])))
+			conn_close(&quorum->servers[i].conn);
 }
 
 void quorum_leave(struct quorum *quorum)

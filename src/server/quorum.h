@@ -123,7 +123,7 @@ bool quorum_is_idle(const struct quorum *quorum);
 /* Whether closing the connections now might lose what was sent (drain.h): if
  * the answer to a sticky request is still to come, or to any request before the last,
  * or to one that may have to be sent whole (server.h), and over TLS any answer; and if
- * there is no connection yet. */
+ * there is no connection yet for a request that is to last (server.h). */
 bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those answers, up to time ms, and always reads what has come. After half
@@ -131,6 +131,9 @@ bool quorum_may_lose(const struct quorum *quorum);
  * 0, it waits for the time of a round more for servers that have answered before, and for
  * those that are not connected yet. */
 void quorum_drain(struct quorum *quorum, int64_t time);
+
+/* Closes connections on which nothing can be lost; unconnected: and those that are not up. */
+void quorum_close_done(struct quorum *quorum, bool unconnected);
 
 /* Another process goes on with the connections: they are no longer ours. */
 void quorum_leave(struct quorum *quorum);

@@ -238,6 +238,7 @@ int server_ask(struct server *server, uint64_t ticket, unsigned how,
 	last->owed = (struct owed){.sticky = how & ASK_STICKY,
 				   .replicated = how & ASK_REPLICAS,
 				   .ticket = ticket};
+	last->lasting = how & ASK_LASTING;
 	last->sha1 = server->next_sha1;
 	server->next_sha1 = NULL;
 	last->whole.length = last->brief.length = 0;
@@ -491,6 +492,7 @@ int server_pump(struct server *server, const struct pollfd *polled,
 	result = conn_pump(&server->conn, polled->revents,
 			   is_seeking(server) || put_off ? NULL : on_reply,
 			   &pumped);
+	server->reached |= server_is_up(server);
 	if (result < 0)
 		ask_no_more(server);
 	else if (deadline_passed(server->again))

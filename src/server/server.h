@@ -54,6 +54,7 @@ struct request {
 	struct buffer whole;
 	struct buffer brief; /* the same without its script; or empty */
 	const char *sha1;    /* of its script; NULL: not known */
+	bool lasting;        /* ASK_LASTING */
 	struct owed owed;
 };
 
@@ -64,7 +65,8 @@ struct server {
 	/* before: one that was sent without its script before the last one, and may
 	 * be refused */
 	struct request last, before;
-	uint64_t number;       /* how many were sent */
+	uint64_t number; /* how many were sent */
+	bool reached; /* there was a connection: it may have what it was asked */
 	uint64_t void_until;   /* those up to this one have been sent again */
 	const char *next_sha1; /* of the script of the next one */
 	bool needs_whole;      /* it takes no EVALSHA */
@@ -91,6 +93,9 @@ enum asking {
 	ASK_REPLICAS = 2, /* if it promises something, replicas must have it
 			  * (conn.h) */
 	ASK_INSTEAD = 4,  /* the one before it need not be executed any more */
+	ASK_LASTING =
+		8, /* it is to get there, even if nobody waits for its answer
+			   * any more (drain.h) */
 };
 
 /* Queues a command, asked in this way (bits of enum asking). -1 if the server

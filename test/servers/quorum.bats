@@ -191,17 +191,27 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	wait_until 'key_free 2'
 }
 
-@test "so does an extension, and what acquire takes" {
+@test "so does an extension" {
 	net_servers_start 3
-	net_drop out 2
-	token=$(net_run "$REDLOCK" acquire --quarantine 0 -t 1h --server-timeout 10s "$KEY")
-	net_heal
+	token=$(net_run "$REDLOCK" acquire --quarantine 0 -t 1h "$KEY")
 	wait_until 'key_held_by "$token" 0 1 2'
 	net_drop out 2
 	net_run "$REDLOCK" extend -t 2h --server-timeout 10s "$KEY" "$token"
 	(($(rcli 2 PTTL "$KEY") <= 3600000))
 	net_heal
 	wait_until '(($(rcli 2 PTTL "$KEY") > 3600000))'
+}
+
+@test "an acquire does not: it could come after a release, and no process is left for it" {
+	net_servers_start 3
+	net_drop out 2
+	token=$(net_run "$REDLOCK" acquire --quarantine 0 -t 1h --server-timeout 10s "$KEY")
+	net_run "$REDLOCK" run --quarantine 0 --server-timeout 10s "$KEY-run" true
+	net_run "$REDLOCK" run --quarantine 0 --server-timeout 10s -n -E 0 "$KEY" true
+	wait_until '[[ -z $(pgrep -f "^$REDLOCK .*$KEY") ]]' 4 # which would last for 5 s
+	net_heal
+	net_run "$REDLOCK" release "$KEY" "$token"
+	wait_until 'key_free 0 1 2'
 }
 
 @test "a minority of grants is taken back when the majority is somebody else's, every time" {
@@ -253,7 +263,7 @@ redlock: $KEY: no quorum: [^:]+: .*"
 	wait_until "[[ ! -e /proc/$ours ]]"
 	[[ $(<"$TMP/acquire.out") =~ ^[0-9a-f]{32}$ ]]
 	[[ $(for fd in /proc/"$child"/fd/*; do readlink "$fd"; done | sed 's/:.*//' | sort | uniq -c | xargs) == \
-		'3 /dev/null 5 socket' ]]
+		'3 /dev/null 2 socket' ]]
 	[[ $(ps -o sid= -p "$child") -eq $child ]]
 	kill -CONT "$child"
 	server_continue 1 3
