@@ -54,7 +54,7 @@ void drain_connections(struct quorum *quorum)
 	}
 	if (pid == 0) {
 		setsid();
-		(void)!chdir("/"); /* so that what we are in can be unmounted */
+		(void)!chdir("/");
 		keep_connections_only(quorum);
 		deadline_after_fork();
 	}

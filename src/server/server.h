@@ -65,8 +65,8 @@ struct server {
 	/* before: one that was sent without its script before the last one, and may
 	 * be refused */
 	struct request last, before;
-	uint64_t number; /* how many were sent */
-	bool reached; /* there was a connection: it may have what it was asked */
+	uint64_t number;       /* how many were sent */
+	bool reached;          /* there has been a connection */
 	uint64_t void_until;   /* those up to this one have been sent again */
 	const char *next_sha1; /* of the script of the next one */
 	bool needs_whole;      /* it takes no EVALSHA */
@@ -93,9 +93,7 @@ enum asking {
 	ASK_REPLICAS = 2, /* if it promises something, replicas must have it
 			  * (conn.h) */
 	ASK_INSTEAD = 4,  /* the one before it need not be executed any more */
-	ASK_LASTING =
-		8, /* it is to get there, even if nobody waits for its answer
-			   * any more (drain.h) */
+	ASK_LASTING = 8,  /* it is to get there when all is done: drain.h */
 };
 
 /* Queues a command, asked in this way (bits of enum asking). -1 if the server

@@ -64,7 +64,7 @@ void requests_blame_silent(struct requests *requests);
 void requests_move(struct requests *requests, int64_t slot);
 
 /* Gives back what one server has granted, and our place there; it is asked
- * again after a while. */
+ * again after a while, or when votes of others are there (queue.c). */
 void requests_give_back(struct requests *requests, size_t server);
 
 /*

@@ -18,6 +18,13 @@ RELEASED="$ASKED; released after $TIME"
 # after a second it is told what is waited for
 WAITING="(redlock: [^ ]*: $ASKED; waiting until KEY is released, for [0-9a-z.]+ at most|redlock: [^ ]*: .* cannot be asked to stop; waiting until the lease ends in [0-9a-z.]+)?"
 
+# begin_on N: with so many servers, and a KEY and a directory for that.
+begin_on() {
+	use "$1"
+	TMP=$BATS_TEST_TMPDIR/$1
+	mkdir "$TMP"
+}
+
 # runs NAME OPTION...: a run whose command leaves stamps until $TMP/NAME.end exists.
 runs() {
 	local name=$1
@@ -48,9 +55,7 @@ asked() {
 @test "the holder is asked, stops its command and releases, and then the next in line has the lock" {
 	local servers
 	for servers in 1 3; do
-		use "$servers"
-		TMP=$BATS_TEST_TMPDIR/$servers
-		mkdir "$TMP"
+		begin_on "$servers"
 		holds first -t 6s
 		runs next -t 60s
 		wait_until 'queued 1 0'
@@ -109,9 +114,7 @@ waits_and_holds() {
 @test "a keeper that has waited is told at once, too" {
 	local servers
 	for servers in 1 3; do
-		use "$servers"
-		TMP=$BATS_TEST_TMPDIR/$servers
-		mkdir "$TMP"
+		begin_on "$servers"
 		spawn script sleep 600
 		waits_and_holds acquire "$REDLOCK" acquire --quarantine 0 --pid "$(pid script)" -t 1h "$KEY"
 		finish acquire
@@ -144,9 +147,7 @@ waits_and_holds() {
 @test "a holder that has lost KEY listens no longer, though its command runs on" {
 	local servers
 	for servers in 1 3; do
-		use "$servers"
-		TMP=$BATS_TEST_TMPDIR/$servers
-		mkdir "$TMP"
+		begin_on "$servers"
 		waits_and_holds next "$REDLOCK" run --quarantine 0 --on-lost warn "$KEY" \
 			"$ROOT/test/lib/tools/note" "$TMP" next
 		wait_until 'entered next'
@@ -576,9 +577,7 @@ asks_on() {
 @test "a lock that somebody else has taken away with --now was not released" {
 	local servers
 	for servers in 1 3; do
-		use "$servers"
-		TMP=$BATS_TEST_TMPDIR/$servers
-		mkdir "$TMP"
+		begin_on "$servers"
 		holds first -t 60s
 		spawn break "$REDLOCK" break -y "$KEY"
 		wait_until asked
@@ -684,12 +683,41 @@ asks_on() {
 	grep -qE "$KEY: asked [^ ]* pid [0-9]+ 'two' to stop; released after" "$TMP/said"
 }
 
+@test "if too few servers hear that a holder is to stop, it is 69, and said that it may stop" {
+	servers_start 3
+	holds first -t 60s
+	in_terminal session "$REDLOCK break --server-timeout 300ms $KEY; echo end: \$?"
+	wait_until 'grep -q "\[y/N\]" $TMP/session.out'
+	server_stop 1 2
+	type_keys session 'y\n'
+	wait_until 'grep -q "end: 69" $TMP/session.out'
+	tr -d '\r' <"$TMP/session.out" | tr -s ' \n' ' ' >"$TMP/said"
+	grep -q "no quorum: .*; the holder may still be told to stop" "$TMP/said"
+	server_continue 1 2
+	finish first
+	lost ''
+}
+
+@test "a holder that goes before it is asked is gone, even if a dead attempt has left a vote" {
+	local i
+	servers_start 3
+	for i in 0 1 2; do rcli "$i" HSET "$(record)" began 1; done # no server has forgotten a holder
+	hold_exclusive 2 left web9 9 dead.sh
+	token=$("$REDLOCK" acquire --quarantine 0 -t 60s --label one "$KEY")
+	in_terminal session "$REDLOCK break $KEY; echo end: \$?"
+	wait_until 'grep -q "\[y/N\]" $TMP/session.out'
+	redlock release "$KEY" "$token"
+	rcli 2 PEXPIRE "$KEY" 1500
+	type_keys session 'y\n'
+	wait_until 'grep -q "end: 0" $TMP/session.out'
+	tr -d '\r' <"$TMP/session.out" | tr -s ' \n' ' ' >"$TMP/said"
+	grep -qE "$KEY: [^ ]* pid [0-9]+ 'one' was gone before it was asked to stop" "$TMP/said"
+}
+
 @test "a KEY that is deleted while break waits was not released" {
 	local servers i
 	for servers in 1 3; do
-		use "$servers"
-		TMP=$BATS_TEST_TMPDIR/$servers
-		mkdir "$TMP"
+		begin_on "$servers"
 		holds first -t 60s
 		spawn break "$REDLOCK" break -y "$KEY"
 		wait_until asked
