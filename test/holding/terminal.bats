@@ -311,7 +311,9 @@ setup_file() {
 		type $REDLOCK run --on-lost USR1 -t 2s --server-timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
 		see up
 		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
-		see lost\r\n
+		# what COMMAND says; redlock's own line comes before the signal, which
+		# continues COMMAND, and ends with the same word
+		see \nlost\r\n
 		key ^Z
 		see Stopped(.|\n)*ready> $
 		type fg
