@@ -9,7 +9,8 @@
  * With NARROW only client 0 moves and renews, and only its requests come late; only server
  * 2 restarts, and client 1 comes after that; a third client has slot 2 on servers 1 and 2
  * for a while. One rule is left out by TOGETHER, UNCHECKED, UNNUMBERED,
- * UNSETTLED, STALE, OLD_FENCE, EAGER, NO_QUARANTINE.
+ * UNSETTLED, STALE, OLD_FENCE, EAGER, NO_QUARANTINE. IN_ORDER keeps the servers and
+ * clients where they are, for a trail that is easier to follow.
  */
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -36,6 +37,7 @@
 /* Servers: which slot a token has, and after how many moves it was asked for. */
 byte has[CLIENTS * SERVERS], moved[CLIENTS * SERVERS];
 byte young[SERVERS];	/* clients whose belief may be older than its start: it has no vote */
+#define ROUND(c) (1 << ((c) + 4))	/* it is of before a restart, and a round has begun since */
 #ifdef QUEUE
 byte wish[CLIENTS * SERVERS];	/* the last request of one that waits there */
 byte told[CLIENTS * SERVERS];	/* a message on its way: the slot, and what it answers */
@@ -75,10 +77,153 @@ byte given[CLIENTS * SERVERS];	/* of the token there */
 byte largest[SLOTS + 1];	/* of all who have held the slot */
 #endif
 
-hidden byte c, i, k, s, r, n, count;
+hidden byte c, i, k, s, r, n;
+
+/* --- one state for all that are alike ---------------------------------------- */
+
+c_decl {
+#define SWAP(array, a, b) \
+	do { unsigned char x = array[a]; array[a] = array[b]; array[b] = x; } while (0)
+
+	static unsigned mix(unsigned h, unsigned char value)
+	{
+		return h * 31 + value;
+	}
+}
+
+c_code {
+	/* what server i knows of client c, and c of i */
+	static unsigned cell(int c, int i)
+	{
+		int at = AT(c, i);
+		unsigned h = mix(mix(mix(mix(0, now.has[at]), now.moved[at]), now.vote[at]), now.asked[at]);
+
+		h = mix(h, now.late[at]);
+#ifdef QUEUE
+		h = mix(mix(h, now.wish[at]), now.told[at]);
+#endif
+#ifdef FENCE
+		h = mix(h, now.given[at]);
+#endif
+		return h;
+	}
+
+	static void swap_cells(int a, int b)
+	{
+		SWAP(now.has, a, b);
+		SWAP(now.moved, a, b);
+		SWAP(now.vote, a, b);
+		SWAP(now.asked, a, b);
+		SWAP(now.late, a, b);
+#ifdef QUEUE
+		SWAP(now.wish, a, b);
+		SWAP(now.told, a, b);
+#endif
+#ifdef FENCE
+		SWAP(now.given, a, b);
+#endif
+	}
+
+	static unsigned row(int i)
+	{
+		unsigned h = now.young[i];
+		int c;
+
+#ifdef FENCE
+		h = mix(h, now.fence[i]);
+#endif
+		for (c = 0; c < CLIENTS; c++)
+			h = h * 8191 + cell(c, i);
+		return h;
+	}
+
+	static void order_servers(int a, int b)
+	{
+		int c;
+
+		if (row(a) <= row(b))
+			return;
+		for (c = 0; c < CLIENTS; c++)
+			swap_cells(AT(c, a), AT(c, b));
+		SWAP(now.young, a, b);
+#ifdef FENCE
+		SWAP(now.fence, a, b);
+#endif
+	}
+
+	/* the same in any order of the servers */
+	static unsigned column(int c)
+	{
+		unsigned h = mix(mix(now.phase[c], now.slot[c]), now.moves[c]), sum = 0;
+		int i;
+
+		for (i = 0; i < SERVERS; i++) {
+			unsigned of = mix(cell(c, i), now.young[i] >> c & (1 | ROUND(0)));
+
+			sum += of * of;
+		}
+		return h * 65521 + sum;
+	}
+
+	static void order_clients(int a, int b)
+	{
+		int i;
+
+		if (column(a) <= column(b))
+			return;
+		SWAP(now.phase, a, b);
+		SWAP(now.slot, a, b);
+		SWAP(now.moves, a, b);
+		for (i = 0; i < SERVERS; i++) {
+			unsigned char young = now.young[i], both = 1 | ROUND(0);
+
+			swap_cells(AT(a, i), AT(b, i));
+			now.young[i] = (young & ~(both << a | both << b)) |
+				       (young >> a & both) << b | (young >> b & both) << a;
+		}
+	}
+
+	/* What has no effect, now or later, of a client that is done. */
+	static void forget(void)
+	{
+		int c, i;
+
+		for (c = 0; c < CLIENTS; c++)
+			for (i = 0; i < SERVERS && now.phase[c] == DONE; i++) {
+				int at = AT(c, i), idle = now.has[at] == 0 && now.moved[at] == 0 && now.late[at] == 0;
+
+#ifdef QUEUE
+				now.told[at] = 0;
+				idle &= now.wish[at] == 0;
+#endif
+#ifdef FENCE
+				now.given[at] = 0;
+#endif
+				if (idle && now.asked[at] == RELEASE)
+					now.asked[at] = 0;
+			}
+	}
+
+	static void canonical(void)
+	{
+		forget();
+#if !defined(IN_ORDER) && !defined(NARROW)	/* there they have parts of their own */
+		order_clients(0, 1);
+#if CLIENTS > 2
+		order_clients(1, 2);
+		order_clients(0, 1);
+#endif
+		order_servers(1, 2);
+#ifndef QUEUE					/* server 0 has others in line */
+		order_servers(0, 1);
+		order_servers(1, 2);
+#endif
+#endif
+	}
+}
 
 inline done() {
-	c = 0; i = 0; k = 0; s = 0; r = 0; n = 0; count = 0
+	c = 0; i = 0; k = 0; s = 0; r = 0; n = 0
 }
 
 inline check_exclusion() {
@@ -226,8 +371,6 @@ inline send(c, i, what) {
 #define IS_KEPT(c) (VOTES(c, slot[c]) >= MAJORITY)
 #endif
 
-/* What it believes is of after a restart that was before this round. */
-#define ROUND(c) (1 << ((c) + 4))
 inline begin_round(c) {
 	for (k : 0 .. SERVERS - 1) {
 		young[k] = (young[k] & 1 << c -> (young[k] & ~(1 << c)) | ROUND(c) : young[k])
@@ -297,7 +440,8 @@ active proctype world()
 		slot[c] = 1;
 		for (k : 0 .. SERVERS - 1) {
 			asked[AT(c, k)] = TAKE(slot[c], 0)
-		}
+		};
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -323,7 +467,8 @@ active proctype world()
 		:: true
 		fi;
 #endif
-		asked[AT(c, i)] = 0
+		asked[AT(c, i)] = 0;
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -335,7 +480,8 @@ active proctype world()
 		PICK(i, 0, SERVERS - 1);
 		if
 		:: phase[c] == ASKS && vote[AT(c, i)] != PENDING ->
-		vote[AT(c, i)] = PENDING
+		vote[AT(c, i)] = PENDING;
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -349,7 +495,8 @@ active proctype world()
 		:: late[AT(c, i)] > 0 ->
 		r = late[AT(c, i)];
 		execute(c, i, r);
-		late[AT(c, i)] = 0
+		late[AT(c, i)] = 0;
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -370,7 +517,8 @@ active proctype world()
 #ifndef NO_QUARANTINE
 			young[i] = (phase[k] == ASKS || phase[k] == HOLDS -> young[i] | 1 << k : young[i])
 #endif
-		}
+		};
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -390,7 +538,8 @@ active proctype world()
 			wish[AT(c, i)] = 0;
 			told[AT(c, i)] = TAKE(has[AT(c, i)], NUMBER_OF(r))
 		:: else -> skip
-		fi
+		fi;
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -410,7 +559,8 @@ active proctype world()
 		:: phase[c] == ASKS && NUMBER_OF(r) == moves[c] -> vote[AT(c, i)] = SLOT_OF(r)
 #endif
 		:: true
-		fi
+		fi;
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -421,7 +571,8 @@ active proctype world()
 		PICK(i, 0, SERVERS - 1);
 		if
 		:: phase[c] == ASKS && (vote[AT(c, i)] == NO || vote[AT(c, i)] == PENDING) && asked[AT(c, i)] == 0 ->
-		send(c, i, TAKE(slot[c], moves[c]))
+		send(c, i, TAKE(slot[c], moves[c]));
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -444,7 +595,8 @@ active proctype world()
 				send(c, i, TAKE(slot[c], moves[c]))
 			:: else -> skip
 			fi
-		}
+		};
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -462,7 +614,8 @@ active proctype world()
 #endif
 		for (k : 0 .. SERVERS - 1) {
 			vote[AT(c, k)] = PENDING
-		}
+		};
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -478,7 +631,8 @@ active proctype world()
 		for (k : 0 .. SERVERS - 1) {
 			vote[AT(c, k)] = PENDING;
 			send(c, k, EXTEND)
-		}
+		};
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -492,7 +646,8 @@ active proctype world()
 		put_back(c);
 		for (k : 0 .. SERVERS - 1) {
 			vote[AT(c, k)] = PENDING
-		}
+		};
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
@@ -506,7 +661,8 @@ active proctype world()
 		PICK(c, 0, CLIENTS - 1);
 		if
 		:: phase[c] == ASKS || phase[c] == HOLDS ->
-		end_attempt(c)
+		end_attempt(c);
+		c_code { canonical(); }
 		:: else -> skip
 		fi;
 		done()
