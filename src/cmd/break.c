@@ -50,9 +50,9 @@ static bool prompt(const struct holders *holders, const struct seen *holder,
 	buffer_print(&line, "break %s%s, ", holders->names.key.data,
 		     now ? " now" : "");
 	record_print_busy(&line, &who);
-	if (holders->holding.total > 1)
+	if (holders_count(holders) > 1)
 		buffer_print(&line, ", and %" PRId64 " more",
-			     holders->holding.total - 1);
+			     holders_count(holders) - 1);
 	cmd_add_line(&text, &line, STDERR_FILENO, "? [y/N] ");
 	(void)output_write(STDERR_FILENO, text.data, text.length);
 	buffer_release(&line);

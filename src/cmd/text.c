@@ -284,10 +284,11 @@ static void print_kind(struct buffer *text, const struct holders *holders)
 	switch (holders_kind(holders->type[i], holders->permits[i])) {
 	case KIND_PERMITS:
 		buffer_print(text, "%" PRId64 " of %" PRId64 " permits",
-			     holding->total, holders->permits[i]);
+			     holders_count(holders), holders->permits[i]);
 		break;
 	case KIND_SHARED:
-		buffer_print(text, "shared by %" PRId64, holding->total);
+		buffer_print(text, "shared by %" PRId64,
+			     holders_count(holders));
 		break;
 	default:
 		buffer_print(

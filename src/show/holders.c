@@ -116,6 +116,17 @@ bool holders_is_partial(const struct holders *holders,
 	return seen_count(holder) < quorum_size(holders->ballot.quorum);
 }
 
+int64_t holders_count(const struct holders *holders)
+{
+	const struct crowd *holding = &holders->holding;
+	int64_t whole = 0;
+
+	for (size_t n = 0; n < holding->count; n++)
+		whole += !holders_is_partial(holders, &holding->seen[n]);
+	return whole > 0 ? whole + holding->total - (int64_t)holding->count
+			 : holding->total;
+}
+
 /* --- reading what servers say ------------------------------------------- */
 
 /* A number of at least `least`, and the byte that ends it. */

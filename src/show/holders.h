@@ -92,6 +92,9 @@ size_t seen_count(const struct seen *seen);
 bool holders_is_partial(const struct holders *holders,
 			const struct seen *holder);
 
+/* How many hold KEY: those that have it on enough servers, or all if none has. */
+int64_t holders_count(const struct holders *holders);
+
 /* Reads "digest left held count slot\n" and the description. -1: it is something else. */
 int seen_read_holder(struct seen *seen, const char *text, size_t length);
 

@@ -322,6 +322,23 @@ waiters() {
   holder  web4 pid 99 \(bob\)   for 3h0[0-9]m, 9h5[0-9]m left  'backup.sh', on 1 of 3 servers only$(server 0 held)$(server 1 held)$(server 2 held)"
 }
 
+@test "only who has enough servers counts as a holder of permits, or as one that shares" {
+	local permits i
+	for permits in 2 0; do
+		rcli 0 DEL "$KEY" "$(record)" && rcli 1 DEL "$KEY" "$(record)" && rcli 2 DEL "$KEY" "$(record)"
+		for i in 0 1 2; do hold_permit "$i" "$permits" one web1 11 'job one' 3; done
+		hold_permit 1 "$permits" dead web4 44 'job four' 4
+		redlock status "$KEY"
+		[[ $status == 0 ]]
+		if ((permits > 0)); then
+			[[ $output == "$KEY: 1 of 2 permits, "* ]]
+		else
+			[[ $output == "$KEY: shared by 1, "* ]]
+		fi
+		[[ $output == *"'job four', on 1 of 3 servers only"* ]]
+	done
+}
+
 @test "a permit takes a majority of servers that have it in one slot" {
 	servers_start 5
 	local i
