@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Configuration files: what they may say, what it changes, and which of them counts.
+# bats file_tags=long
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2059,SC2154 # text for inner shells; tests are subshells; cli.bash uses it; formats; bats sets it
 

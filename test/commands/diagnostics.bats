@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Every message that redlock can give is explained in the manual.
 # shellcheck disable=SC2016,SC2154 # text for inner shells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # --syslog: what the system's log is told, by a log of the test's own.
+# bats file_tags=long
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
 

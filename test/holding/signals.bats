@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Signals: whenever one comes, redlock ends as it should, and nothing is left behind.
+# bats file_tags=long
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set them
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Calls of the system that fail: see test/lab/inject/drive, and `make inject` for all of them.
+# bats file_tags=long
 
 load ../lib/helper
 

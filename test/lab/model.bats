@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The protocol as a model, searched by spin: see test/lab/model/README.
+# bats file_tags=long
 
 # finds holds|refuted NAME ...: every one of these searches comes to this end
 finds() {

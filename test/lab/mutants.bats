@@ -2,6 +2,7 @@
 # Each safety mechanism is there for a fault: redlock gets through it, and redlock without that
 # mechanism (test/lab/mutants) does not. Who had noticed neither would know nothing of the mechanism.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 load ../lib/discovery

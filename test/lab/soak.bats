@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Short forms of what `make soak` does for long.
+# bats file_tags=long
 
 load ../lib/helper
 

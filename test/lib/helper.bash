@@ -11,6 +11,7 @@
 #
 # Tags of tests: `native` cannot run, or proves nothing, under valgrind or another machine's processor;
 # `kernel` needs more of the system than qemu-user has; `again` repeats, for a sanitizer, what others do.
+# Of files: `long` ones are started first.
 #
 # For each test: $KEY is a key name of its own, $TMP a directory of its own.
 

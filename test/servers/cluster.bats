@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # redis+cluster://: the lock is on the node that has KEY's hash slot, now.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 load ../lib/cli

@@ -5,6 +5,7 @@
 #
 # How long each took is added to the file $FIGURES, if that is set.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 load ../lib/cli

@@ -2,6 +2,7 @@
 # Servers that have forgotten who holds KEY, by a restart or while they run, have no vote until the
 # holder cannot hold it any more.
 # shellcheck disable=SC2016,SC2154
+# bats file_tags=long
 
 load ../lib/helper
 

@@ -3,6 +3,7 @@
 # What a server says is not trusted: whatever it is, and whenever, redlock ends
 # in time with one clear line and the right status, starts nothing, and does not
 # grow. The cases are tables in tools/hostile_matrix.py.
+# bats file_tags=long
 
 load ../lib/helper
 

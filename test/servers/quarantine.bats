@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # A server that has just started may have forgotten leases: it has no vote yet.
 # shellcheck disable=SC2016
+# bats file_tags=long
 
 load ../lib/helper
 

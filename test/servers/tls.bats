@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # TLS: rediss:// servers, whom they have to prove to be, and what becomes of a lock when they
 # cannot, do not, or stop to.
+# bats file_tags=long
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2054,SC2154 # text for inner shells; tests are subshells; cli.bash uses it; one word with commas; helpers set them
 

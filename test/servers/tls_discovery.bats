@@ -2,6 +2,7 @@
 # rediss+sentinel:// and rediss+cluster://: every connection is encrypted and proves a name, and no password goes
 # to anybody else, whatever Sentinels and nodes say. And what passwords Sentinels have of their own.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 load ../lib/cli

@@ -2,6 +2,7 @@
 # Servers that are not equally far: a plain delay in between, and no fault anywhere. Whoever waits is
 # served, wherever it stands; a server that has stopped is not felt.
 # shellcheck disable=SC2016,SC2154
+# bats file_tags=long
 
 load ../lib/helper
 
