@@ -174,8 +174,9 @@ locks() {
 	set_new
 	setpriv --pdeathsig KILL perl -MSocket -e '
 		socket my $s, AF_UNIX, SOCK_STREAM, 0 or die;
-		bind $s, sockaddr_un(shift) or die;
+		bind $s, sockaddr_un("$ARGV[0].new") or die;
 		listen $s, 5;
+		rename "$ARGV[0].new", $ARGV[0];
 		while (accept my $c, $s) { sysread $c, my $x, 1; syswrite $c, "HTTP/1.1 400 \e[31mBad\r\n\r\n" }
 	' "$SET/sock" </dev/null >/dev/null 2>&1 3>&- 4>&- &
 	local server=$!

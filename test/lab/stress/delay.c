@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -62,13 +63,18 @@ static struct sockaddr_un address_of(const char *path)
 	return address;
 }
 
+/* Whoever sees the socket can connect. */
 static int listen_at(const char *path)
 {
-	struct sockaddr_un address = address_of(path);
+	char early[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct sockaddr_un address;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+	if (snprintf(early, sizeof(early), "%s~", path) >= (int)sizeof(early))
+		errx(64, "%s: too long", path);
+	address = address_of(early);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(fd, 1024))
+	    listen(fd, 1024) || rename(early, path))
 		err(71, "%s", path);
 	return fd;
 }

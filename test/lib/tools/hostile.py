@@ -12,6 +12,7 @@ confirmed), slot and nodes (of a cluster), master (of a Sentinel), wait (for
 replicas).
 """
 
+import os
 import socket
 import struct
 import threading
@@ -152,7 +153,7 @@ class Server:
         self.ears = []
         if path:
             self.listener = socket.socket(socket.AF_UNIX)
-            self.listener.bind(path)
+            self.listener.bind(path + ".new")
             self.url = "unix://" + path
         else:
             self.listener = socket.socket()
@@ -160,6 +161,8 @@ class Server:
             self.port = self.listener.getsockname()[1]
             self.url = url.replace("@", "127.0.0.1:%d" % self.port)
         self.listener.listen(64)
+        if path:  # whoever sees the socket can connect
+            os.rename(path + ".new", path)
         threading.Thread(target=self.accept, daemon=True).start()
 
     def close(self):
