@@ -6,6 +6,7 @@
 
 load ../lib/helper
 load ../lib/cli
+load ../lib/tls
 
 setup() {
 	KEY=key-$BATS_SUITE_TEST_NUMBER
@@ -973,12 +974,47 @@ system_file() {
 	no_row_failed
 }
 
-@test "the example of redlock.conf(5) is right" {
-	sed -n '/^\.Bd/,/^\.Ed/p' "$ROOT/man/redlock.conf.5" | grep -v '^\.' >"$FILE"
-	chmod 600 "$FILE"
-	[[ -s $FILE ]]
-	refuses 69 nonexistent/redis.sock: acquire --config "$FILE" -S "$NOWHERE" key
+@test "every section of the example of redlock.conf(5) is used by a test" {
+	local name
+	conf_example ''
+	for name in $(sed -n 's/^\[\(.*\)\]$/\1/p' "$FILE"); do
+		grep -q -e '--config "$TMP/redlock.conf" --set '"$name" "$ROOT"/test/*/*.bats || { echo "$name" >&2 && ((++failed_rows)); }
+	done
+	[[ $name ]]
 	no_row_failed
+}
+
+@test "the example of redlock.conf(5): a lock of the fleet is on three servers, with a lease of 60 s" {
+	local url i=0
+	servers_start 3
+	for url in ${REDLOCK_SERVERS//,/ }; do echo "s|redis://lock$((++i))\$|$url|"; done >"$TMP/sed"
+	unset REDLOCK_SERVERS
+	conf_example "$(<"$TMP/sed")"
+	redlock acquire -n --config "$TMP/redlock.conf" --quarantine 0 --format json "$KEY"
+	[[ $status == 0 && $output == *'"ttl_ms":60000,'* ]]
+	wait_until '(($(servers_with 1 EXISTS "$KEY") == 3))'
+}
+
+@test "the example of redlock.conf(5): the cloud's server is reached over TLS, by its authority" {
+	local host=127.$((RANDOM % 200 + 20)).$((RANDOM % 256)).1
+	CERTS=$TMP
+	authority ca
+	certificate_of "$TMP/server" "IP:$host"
+	set_new
+	set_serves redis-server --bind "$host" --port 0 --tls-port 6380 --save '' --dir "$SET" --tls-auth-clients no \
+		--tls-cert-file "$TMP/server.pem" --tls-key-file "$TMP/server.key" --tls-ca-cert-file "$TMP/ca.pem"
+	wait_until "(: </dev/tcp/$host/6380)"
+	conf_example "s|locks\.example|$host|; s|/etc/redlock/ca\.pem|$TMP/ca.pem|"
+	redlock run --config "$TMP/redlock.conf" --set cloud --server-timeout 5s "$KEY" echo ran
+	expect 0 ran
+}
+
+@test "the example of redlock.conf(5): a password may contain a blank and a number sign" {
+	servers_start 1
+	conf_example "s|redis://127\.0\.0\.1:6380|$REDLOCK_SERVERS|"
+	rcli 0 CONFIG SET requirepass 'pa#ss word'
+	redlock run --config "$TMP/redlock.conf" --set lab "$KEY" echo ran
+	expect 0 ran
 }
 
 # completes WORD...: what bash makes of the last WORD.

@@ -77,6 +77,12 @@ page_block() {
 	' "$ROOT/man/$1" | sed 's/\\e/\\/g; s/^\\&//'
 }
 
+# conf_example SED: the file that redlock.conf(5) shows, in $TMP/redlock.conf, changed by these commands of sed.
+conf_example() {
+	page_block redlock.conf.5 '.Sh EXAMPLES' | sed "$1" >"$TMP/redlock.conf"
+	chmod 600 "$TMP/redlock.conf"
+}
+
 # ---------------------------------------------------------------- time
 
 # now_ms: milliseconds of CLOCK_BOOTTIME, cut to hundredths of a second.

@@ -55,6 +55,14 @@ all_over() {
 
 # ---------------------------------------------------------------- one lock, where its slot is
 
+@test "the example of redlock.conf(5) names a cluster by its nodes" {
+	local i
+	conf_example "s|node1,node2,node3|${REDLOCK_SERVERS#*://}|"
+	for i in 0 1 2; do
+		KEY=$(key_on "$i" 3) REDLOCK_SERVERS=$NOWHERE locks "$i" --config "$TMP/redlock.conf" --set shop
+	done
+}
+
 @test "several keys may be on different nodes; each is waited for, renewed and released where it is" {
 	local one two three keys=()
 	one=$(key_on 0 3) two=$(key_on 1 3) three=$(key_on 2 3)

@@ -102,6 +102,11 @@ leaves_none() {
 	REDLOCK_SERVERS=$NOWHERE locks 0 -S "$(sentinel_url)"
 }
 
+@test "the example of redlock.conf(5) names the master by its Sentinels" {
+	conf_example "s|//s1,s2,s3/|//$(sentinel_url / | sed 's|.*//||')|"
+	REDLOCK_SERVERS=$NOWHERE locks 0 --config "$TMP/redlock.conf" --set main
+}
+
 @test "what is no such URL is refused, and no Sentinel asked" {
 	local url
 	for url in redis+sentinel://h redis+sentinel://h/ redis+sentinel:///main redis+sentinel://h,/main redis+sentinel://,h/main \

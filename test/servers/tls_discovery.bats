@@ -369,6 +369,21 @@ told() {
 
 # native: what ps shows are valgrind's arguments
 # bats test_tags=native
+@test "the example of redlock.conf(5) names a master and Sentinels by TLS, each with a password of its own" {
+	local i
+	speak_tls names
+	sentinels_start 0
+	rcli 0 ACL SETUSER redlock on '>sesame' '~*' '&*' +@all
+	rcli 0 CONFIG SET requirepass other
+	for i in 0 1 2; do sentinels rcli "$i" ACL SETUSER default resetpass '>hunter2'; done
+	echo sesame >"$TMP/password"
+	echo hunter2 >"$TMP/sentinel-password"
+	conf_example "s|@s1.*/main|@$(sentinel_url | sed 's|.*//||')|; s|/etc/redlock/ca\.pem|$CERTS/ca.pem|; s|/etc/redlock/|$TMP/|"
+	unset REDLOCK_CACERT
+	export REDISCLI_AUTH=other
+	locks 0 --config "$TMP/redlock.conf" --set bank
+}
+
 @test "no password of Sentinels shows in what ps tells, nor in a label" {
 	local url='redis+sentinel://127.0.0.1:1/main?sentinel=bob:hunter2'
 	spawn waiter "$REDLOCK" run -w 60s -S "$url" --server="${url/main/other}&db=3" "$KEY" true "$url"
