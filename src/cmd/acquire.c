@@ -53,7 +53,7 @@ static void format_shell(struct buffer *text, const struct session *session)
 		clock_wall_ms() + deadline_left(cmd_valid_until(session));
 	struct buffer held = {0}, token = {0};
 
-	ancestry_extend(&held, session->locks, session->count);
+	ancestry_extend_shell(&held, session->locks, session->count);
 	cmd_print_token(&token, session);
 	assign(text, "REDLOCK_KEY", lock->names.key.data);
 	assign(text, "REDLOCK_TOKEN", token.data);

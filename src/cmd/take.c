@@ -8,6 +8,7 @@
 #include "cmd/journal.h"
 #include "cmd/several.h"
 #include "show/history.h"
+#include "show/inspect.h"
 
 /* We would wait for ourselves. */
 static void complain_nested(const struct lock *lock)
@@ -74,6 +75,25 @@ static const char *outcome_of(int code)
 	default:
 		return "error";
 	}
+}
+
+/* The owner above us that REDLOCK_HELD names may have let go of KEY since. What is left of
+ * it, such as two workers that a script starts after its `release`, is not one owner:
+ * each is an owner of its own. If that cannot be told, the attempt will say why. */
+static void disown_past(struct session *session)
+{
+	struct lock *lock = &session->lock;
+	struct holders holders;
+	struct error ignored;
+
+	if (lock->wish.kind != KIND_REENTRANT ||
+	    lock->wish.owner != session->ancestor)
+		return;
+	holders_init(&holders, lock->ballot.quorum, lock->names.key.data);
+	if (inspect_is_held(&holders, session->ancestor, &ignored) == 0 &&
+	    holders.holding.count == 0)
+		lock->wish.owner = NULL;
+	holders_release(&holders);
 }
 
 static enum lock_result take(struct session *session,
@@ -175,6 +195,8 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 
 	for (size_t i = 0; i < session->count; i++)
 		describe(session->locks[i], settings, pid, label);
+	for (size_t i = 0; i < session->count; i++)
+		disown_past(session_at(session, i));
 	log_hurry(true);
 	result = take(session, &patience, &about, &busy, &error);
 	log_hurry(false);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MARKED_MOST 16384 /* bytes of entries */
+
 static void encode(struct buffer *held, const char *text)
 {
 	for (; *text; text++)
@@ -36,6 +38,87 @@ void ancestry_extend(struct buffer *held, struct lock *const *locks,
 				locks[i]->grant.token);
 	if (count == 0)
 		ancestry_append(held, "", locks[0]->grant.token);
+}
+
+/* An entry of what was inherited. */
+struct entry {
+	const char *text;
+	size_t length;
+	bool marked;
+};
+
+/* False after the last. *rest moves past it; rest is within `held`. */
+static bool next_entry(const char *held, const char **rest, struct entry *entry)
+{
+	size_t blanks = strspn(*rest, " ");
+
+	entry->text = *rest + blanks;
+	entry->length = strcspn(entry->text, " ");
+	entry->marked = blanks > (*rest > held ? 1 : 0);
+	*rest = entry->text + entry->length;
+	return entry->length > 0;
+}
+
+static bool is_of(const struct entry *entry, const struct lock *lock)
+{
+	struct buffer wanted = {0};
+	bool result;
+
+	encode(&wanted, lock->names.key.data);
+	buffer_append(&wanted, "=", 1);
+	result = entry->length > wanted.length &&
+		 memcmp(entry->text, wanted.data, wanted.length) == 0;
+	buffer_release(&wanted);
+	return result;
+}
+
+static bool is_replaced(const struct entry *entry, struct lock *const *locks,
+			size_t count)
+{
+	for (size_t i = 0; entry->marked && i < count; i++)
+		if (is_of(entry, locks[i]))
+			return true;
+	return false;
+}
+
+static void append_entry(struct buffer *held, const struct entry *entry)
+{
+	if (held->length > 0)
+		buffer_append(held, " ", 1);
+	if (entry->marked)
+		buffer_append(held, " ", 1);
+	buffer_append(held, entry->text, entry->length);
+}
+
+void ancestry_extend_shell(struct buffer *held, struct lock *const *locks,
+			   size_t count)
+{
+	const char *outer = getenv("REDLOCK_HELD"), *rest;
+	size_t marked = 0; /* bytes */
+	struct entry entry;
+
+	if (outer == NULL)
+		outer = "";
+	for (rest = outer; next_entry(outer, &rest, &entry);)
+		if (entry.marked && !is_replaced(&entry, locks, count))
+			marked += entry.length;
+	for (rest = outer; next_entry(outer, &rest, &entry);) {
+		if (is_replaced(&entry, locks, count))
+			continue;
+		if (!entry.marked || marked <= MARKED_MOST)
+			append_entry(held, &entry);
+		if (entry.marked && marked > MARKED_MOST)
+			marked -= entry.length;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct buffer text = {0};
+
+		ancestry_append(&text, locks[i]->names.key.data,
+				locks[i]->grant.token);
+		append_entry(held,
+			     &(struct entry){text.data, text.length, true});
+		buffer_release(&text);
+	}
 }
 
 void ancestry_print_fences(struct buffer *text, struct lock *const *locks,

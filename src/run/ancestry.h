@@ -4,7 +4,10 @@
  * are percent-encoded (RFC 3986); tokens have none of these (token.h).
  *
  * It says which locks were held when we were started. Whether they still are,
- * only the servers can say.
+ * only the servers can say. A shell that has a lock from `acquire` cannot take the entry
+ * back when it releases the lock. A second blank in front marks these entries, which
+ * only this shell and what it starts have: the next one for KEY takes the place of the
+ * last, and there are no more than fit.
  */
 #ifndef RUN_ANCESTRY_H
 #define RUN_ANCESTRY_H
@@ -25,6 +28,11 @@ void ancestry_append(struct buffer *held, const char *key, const char *token);
  * but processes that inherit it are recognised. */
 void ancestry_extend(struct buffer *held, struct lock *const *locks,
 		     size_t count);
+
+/* The same for a shell that takes them by `acquire`: they are marked, and replace what
+ * is marked and has their keys; of all others that are marked the newest stay, 16 KiB. */
+void ancestry_extend_shell(struct buffer *held, struct lock *const *locks,
+			   size_t count);
 
 /* REDLOCK_FENCES, in the same format: "KEY=FENCE KEY=FENCE". */
 void ancestry_print_fences(struct buffer *text, struct lock *const *locks,

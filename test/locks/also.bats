@@ -373,7 +373,7 @@ redlock: $B: not held by this token: .*"
 		set -eu
 		eval "$("$REDLOCK" acquire --format shell --also "$2" "$1")"
 		[[ $REDLOCK_KEY == "$1" && $REDLOCK_FENCES == "$1=$REDLOCK_FENCE $2="* ]]
-		[[ $REDLOCK_HELD == "$1=${REDLOCK_TOKEN%=*} $2=${REDLOCK_TOKEN#*=}" ]]
+		[[ $REDLOCK_HELD == " $1=${REDLOCK_TOKEN%=*}  $2=${REDLOCK_TOKEN#*=}" ]]
 		"$REDLOCK" extend --also "$1" "$2"
 		"$REDLOCK" release --also "$2" "$1"
 		eval "$("$REDLOCK" acquire --format shell "$1")"

@@ -297,6 +297,37 @@ refused() {
 	expect 75 '' "redlock: $KEY: held by $(uname -n) pid [0-9]+ .*"
 }
 
+@test "what is left of an owner that has let go of KEY is not one owner" {
+	local n
+	for n in 1 3; do
+		use $n
+		mkdir "$TMP/stamps-$n"
+		REDLOCK_SERVERS=$REDLOCK_SERVERS KEY=$KEY TMP=$TMP bash -c '
+			eval "$("$REDLOCK" acquire -r --format shell "$KEY")" && "$REDLOCK" release "$KEY" || exit
+			for i in 1 2 3; do "$REDLOCK" run -r "$KEY" -- "$STAMP" -d 300 "$TMP/stamps-$1" & done
+			wait
+		' - "$n"
+		assert_exclusive "$TMP/stamps-$n" 3
+	done
+}
+
+@test "acquire's entries in REDLOCK_HELD are replaced by later ones for KEY, and do not grow without end" {
+	use 1
+	KEY=$KEY REDLOCK_HELD="outer=token $KEY=token" bash -c '
+		long=$(printf "%0400d" 0)
+		for i in {1..3}; do
+			eval "$("$REDLOCK" acquire --format shell "$KEY")" && "$REDLOCK" release "$KEY" || exit
+		done
+		[[ $REDLOCK_HELD == "outer=token $KEY=token  $KEY=$REDLOCK_TOKEN" ]] || exit
+		eval "$("$REDLOCK" acquire --format shell "$KEY")" || exit
+		for i in {1..50}; do
+			eval "$("$REDLOCK" acquire --format shell "$long-$i")" && "$REDLOCK" release "$long-$i" || exit
+		done
+		[[ $REDLOCK_HELD == "outer=token $KEY=token  "*"-49="*"  $long-50=$REDLOCK_TOKEN" ]] || exit
+		((${#REDLOCK_HELD} > 10000 && ${#REDLOCK_HELD} < 18000))
+	'
+}
+
 @test "rubbish in REDLOCK_HELD is passed over" {
 	local held
 	use 1
