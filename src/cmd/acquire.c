@@ -172,7 +172,7 @@ static int prepare(struct session *session, struct keeper *keeper)
 	for (size_t i = 0; i < session->count; i++) {
 		struct wish *wish = &session->locks[i]->wish;
 
-		wish->untracked = true;
+		wish->untracked = settings->pid == 0; /* or a keeper knows */
 		wish->validity_needed =
 			settings->pid == 0 ? 0
 					   : config_validity_needed(settings);

@@ -30,6 +30,14 @@ void lock_adopt(struct lock *lock, const char *token)
 	grant->slot = lock->ballot.wanted = 0;
 }
 
+void lock_adopt_untracked(struct lock *lock)
+{
+	struct grant *grant = &lock->grant;
+
+	strlcpy(grant->hold, "*+", sizeof(grant->hold));
+	token_make(grant->hold + 2);
+}
+
 void lock_release_memory(struct lock *lock)
 {
 	listening_end(&lock->listening, lock->ballot.quorum);

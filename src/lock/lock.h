@@ -112,9 +112,10 @@ struct wish {
 /* What is held, or asked for. */
 struct grant {
 	char token[TOKEN_LONGEST + 1];
-	char hold[TOKEN_SIZE + 1]; /* KIND_REENTRANT: this one of the owner's;
+	char hold[TOKEN_SIZE + 2]; /* KIND_REENTRANT: this one of the owner's;
 				    * "-" for none, '*' and a number for any,
-				    * '+' and a number for an untracked one */
+				    * '+' and a number for an untracked one,
+				    * "*+" and a number for any of these */
 	/* KIND_PERMITS: the slot that requests name; once there is a quorum, its
 	 * slot. 0: none, or not known */
 	int64_t slot;
@@ -174,6 +175,10 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
 /* To extend or release what this token holds, if we do not know which of its
  * holds is ours. */
 void lock_adopt(struct lock *lock, const char *token);
+
+/* For the next release of what was adopted: none but an untracked hold, or else
+ * LOCK_NOT_HELD. */
+void lock_adopt_untracked(struct lock *lock);
 void lock_release_memory(struct lock *lock);
 
 /* After record_describe: adds once_in to the description, and for how long (ms) the

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -221,23 +222,41 @@ static size_t rank(const struct lock *lock, struct lock *const *locks,
 	return before;
 }
 
-/* "START TOKEN\nKEY", and for each other key "\nTOKEN\nKEY", in their bytewise order. */
-static void print_note(struct buffer *text, unsigned long long started,
-		       struct lock *const *locks, size_t count)
+/* "TOKEN\nKEY", and for each other key "\nTOKEN\nKEY", in their bytewise order. */
+static void print_locks(struct buffer *text, struct lock *const *locks,
+			size_t count)
 {
 	size_t at[LOCKS_MOST] = {0};
 
 	for (size_t i = 0; i < count; i++)
 		at[rank(locks[i], locks, count)] = i;
-	buffer_print(text, "%llu ", started);
 	for (size_t i = 0; i < count; i++)
 		buffer_print(text, "%s%s\n%s", i > 0 ? "\n" : "",
 			     locks[at[i]]->grant.token,
 			     locks[at[i]]->names.key.data);
 }
 
+/* "START " and the locks; for reentrant ones "START PID,HOLD,HOLD " with the hold of each,
+ * in the same order. Neither has a blank, and a token has none. */
+static void print_note(struct buffer *text, unsigned long long started,
+		       pid_t pid, struct lock *const *locks, size_t count)
+{
+	buffer_print(text, "%llu ", started);
+	if (locks[0]->wish.kind == KIND_REENTRANT) {
+		buffer_print(text, "%ld", (long)pid);
+		for (size_t place = 0; place < count; place++)
+			for (size_t i = 0; i < count; i++)
+				if (rank(locks[i], locks, count) == place)
+					buffer_print(text, ",%s",
+						     locks[i]->grant.hold);
+		buffer_print(text, " ");
+	}
+	print_locks(text, locks, count);
+}
+
 /* Whole at once, as it is renamed. */
-static int write_note(struct lock *const *locks, size_t count)
+static int write_note(const struct keeper *keeper, struct lock *const *locks,
+		      size_t count)
 {
 	char path[NOTE_PATH], fresh[NOTE_PATH + 8];
 	struct process self;
@@ -251,7 +270,7 @@ static int write_note(struct lock *const *locks, size_t count)
 	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -1;
-	print_note(&text, self.started, locks, count);
+	print_note(&text, self.started, keeper->process.pid, locks, count);
 	if (write(fd, text.data, text.length) == (ssize_t)text.length)
 		result = rename(fresh, path);
 	close(fd);
@@ -269,26 +288,89 @@ void keeper_forget(void)
 		unlink(path);
 }
 
-/* Whether the file says this, and no more. */
-static bool says(int fd, const struct buffer *wanted)
+/* A note that was found. */
+struct note {
+	struct process process; /* the keeper's */
+	char name[NAME_MAX + 1];
+	size_t distance; /* how far above us the kept process is; SIZE_MAX: it is not */
+	/* of each lock, by its rank; "": it is not reentrant, or that is not said */
+	char hold[LOCKS_MOST][TOKEN_SIZE + 2];
+};
+
+static size_t distance_of(int64_t pid)
 {
+	struct process process;
+	pid_t above = getppid();
+
+	for (size_t steps = 0; above > 0; steps++) {
+		if (above == pid)
+			return steps;
+		if (!process_read(&process, above) || process.parent == above)
+			break;
+		above = process.parent;
+	}
+	return SIZE_MAX;
+}
+
+/* "PID,HOLD,HOLD " at *at, if it is there, which it moves past. */
+static bool read_holds(struct note *note, const char **at, size_t count)
+{
+	size_t length = strcspn(*at, " \n");
+	const char *text = *at;
+	int64_t pid;
+
+	note->distance = SIZE_MAX;
+	if (text[length] != ' ')
+		return true; /* that was the token */
+	if (number_read(&text, 1, INT32_MAX, &pid) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		size_t size;
+
+		if (*text++ != ',')
+			return false;
+		size = strcspn(text, ", \n");
+		if (size >= sizeof(note->hold[i]))
+			return false;
+		memcpy(note->hold[i], text, size);
+		text += size;
+	}
+	note->distance = distance_of(pid);
+	*at = text + 1;
+	return *text == ' ';
+}
+
+/* Whether the file is of this keeper, and says this of its locks, and no more. */
+static bool says(int fd, struct note *note, size_t count,
+		 const struct buffer *locks)
+{
+	const size_t most = locks->length + 64 + count * sizeof(note->hold[0]);
 	struct buffer text = {0};
-	bool result;
+	bool result = false;
+	const char *at;
+	int64_t started;
 	ssize_t got;
 
-	buffer_reserve(&text, wanted->length + 1);
-	got = read(fd, text.data, wanted->length + 1);
-	result = got == (ssize_t)wanted->length &&
-		 memcmp(text.data, wanted->data, wanted->length) == 0;
+	buffer_reserve(&text, most + 1);
+	got = read(fd, text.data, most);
+	if (got > 0) {
+		text.data[got] = '\0';
+		at = text.data;
+		result = number_read(&at, 0, INT64_MAX, &started) == 0 &&
+			 (unsigned long long)started == note->process.started &&
+			 *at++ == ' ' && read_holds(note, &at, count) &&
+			 (size_t)(text.data + got - at) == locks->length &&
+			 memcmp(at, locks->data, locks->length) == 0;
+	}
 	buffer_release(&text);
 	return result;
 }
 
-/* The process that the note NAME is about, unless it has ended: then the note is
- * removed. False as well if the note is not about these locks. */
+/* The note NAME, unless its process has ended: then it is removed. False as well if it
+ * is not about these locks. */
 static bool read_note(int directory, const char *name,
 		      struct lock *const *locks, size_t count,
-		      struct process *process)
+		      struct note *note)
 {
 	struct buffer wanted = {0};
 	char prefix[NOTE_PREFIX];
@@ -296,22 +378,76 @@ static bool read_note(int directory, const char *name,
 	int64_t pid;
 	int fd;
 
+	*note = (struct note){0};
 	note_prefix(prefix);
 	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
 	    number_parse(name + strlen(prefix), 1, INT32_MAX, &pid) < 0)
 		return false;
-	if (!process_read(process, (pid_t)pid)) {
+	if (!process_read(&note->process, (pid_t)pid)) {
 		unlinkat(directory, name, 0);
 		return false;
 	}
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return false;
-	print_note(&wanted, process->started, locks, count);
-	result = process->alive && says(fd, &wanted);
+	strlcpy(note->name, name, sizeof(note->name));
+	print_locks(&wanted, locks, count);
+	result = note->process.alive && says(fd, note, count, &wanted);
 	close(fd);
 	buffer_release(&wanted);
 	return result;
+}
+
+/* Of two that began in the same tick the pid tells, mostly. */
+static bool is_better(const struct note *note, const struct note *best)
+{
+	if (note->distance != best->distance)
+		return note->distance < best->distance;
+	if (note->process.started != best->process.started)
+		return note->process.started > best->process.started;
+	return note->process.pid > best->process.pid;
+}
+
+/* The one to end (keeper.h). False: there is none. */
+static bool find_note(DIR *notes, struct lock *const *locks, size_t count,
+		      struct note *best)
+{
+	struct dirent *entry;
+	bool found = false;
+	struct note note;
+
+	rewinddir(notes);
+	while ((entry = readdir(notes)) != NULL) {
+		if (!read_note(dirfd(notes), entry->d_name, locks, count,
+			       &note))
+			continue;
+		if (!found || is_better(&note, best))
+			*best = note;
+		found = true;
+	}
+	return found;
+}
+
+static DIR *open_notes(void)
+{
+	char path[URL_PATH_SIZE];
+	struct error error;
+
+	return runtime_directory(path, &error) < 0 ? NULL : opendir(path);
+}
+
+bool keeper_has_hold(struct lock *const *locks, size_t count)
+{
+	DIR *notes = open_notes();
+	struct note note;
+	bool found;
+
+	if (notes == NULL)
+		return false;
+	found = find_note(notes, locks, count, &note) &&
+		note.hold[0][0] != '\0';
+	closedir(notes);
+	return found;
 }
 
 /* Ends it. False if it has not ended in time. */
@@ -330,23 +466,32 @@ static bool dismiss(const struct process *process)
 	return true;
 }
 
+/* The hold that the keeper kept is ours now. */
+static void adopt_holds(const struct note *note, struct lock *const *locks,
+			size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		strlcpy(locks[i]->grant.hold,
+			note->hold[rank(locks[i], locks, count)],
+			sizeof(locks[i]->grant.hold));
+}
+
 bool keeper_dismiss(struct lock *const *locks, size_t count)
 {
-	char path[URL_PATH_SIZE];
-	struct dirent *entry;
-	struct process process = {0};
-	struct error error;
-	bool found = false;
-	DIR *notes;
+	DIR *notes = open_notes();
+	struct note note;
+	bool found, held = false;
 
-	notes = runtime_directory(path, &error) < 0 ? NULL : opendir(path);
 	if (notes == NULL)
 		return false;
-	while (!found && (entry = readdir(notes)) != NULL)
-		found = read_note(dirfd(notes), entry->d_name, locks, count,
-				  &process);
+	do {
+		found = find_note(notes, locks, count, &note);
+		held = found && note.hold[0][0] != '\0';
+	} while (held && unlinkat(dirfd(notes), note.name, 0) < 0);
 	closedir(notes);
-	return found && dismiss(&process);
+	if (held)
+		adopt_holds(&note, locks, count);
+	return found && dismiss(&note.process);
 }
 
 /* --- its own process ---------------------------------------------------- */
@@ -441,7 +586,7 @@ pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 		close(ends[0]);
 		deadline_after_fork();
 		detach(keeper, locks, count);
-		noted = write_note(locks, count) == 0;
+		noted = write_note(keeper, locks, count) == 0;
 		report(ends[1], noted ? 0 : errno != 0 ? errno : EIO);
 		if (!noted)
 			_exit(EXIT_SYSTEM);

@@ -39,6 +39,14 @@
  * the lock to it. A keeper of several locks has one note with all of them, and is ended
  * by the release of all; the release of some of them is a loss. A release from elsewhere,
  * such as another pid namespace, cannot be told from a loss.
+ *
+ * The token of a reentrant lock does not say which of its holds a release is for: several
+ * keepers may keep one each, and what `acquire` has taken without a keeper is held, too.
+ * No process may go on without its hold because of somebody else's release. So a hold
+ * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked). Else one keeper is
+ * ended, and it is its hold that is given back: that of the nearest process above the
+ * release, or else the latest. Whoever removes the note ends that keeper, so of two
+ * releases at once each has its own.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H
@@ -106,8 +114,11 @@ void keeper_forget(void);
 /* In the parent: has the child give the lock back and end, and waits for that. */
 void keeper_recall(pid_t child);
 
+/* Whether a keeper of this user's keeps a hold of these reentrant locks, all of its own. */
+bool keeper_has_hold(struct lock *const *locks, size_t count);
+
 /* Ends a keeper of this user's that keeps these locks, all of its own, if there is one:
- * true once it has ended. */
+ * true once it has ended. What is to be released then is the hold that it kept. */
 bool keeper_dismiss(struct lock *const *locks, size_t count);
 
 #endif

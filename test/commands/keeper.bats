@@ -271,6 +271,60 @@ setup() {
 	wait_until '! is_held'
 }
 
+@test "a release without a keeper's hold ends no keeper: who is kept keeps the lock" {
+	script job <<-'end'
+		"$REDLOCK" acquire -r --token owner --pid $$ -t 2s "$KEY" >"$TMP/out" || exit
+		# a helper enters KEY for a moment
+		sh -c '"$REDLOCK" acquire -r --token owner -t 2s "$KEY" && "$REDLOCK" release "$KEY" owner' || exit
+		said in
+		step 1
+		"$REDLOCK" release -v "$KEY" owner
+		said "status $?"
+	end
+	wait_until 'has_said in'
+	[[ $(rcli 0 HGET "$KEY" owner) == 1 ]]
+	local begun
+	begun=$(now_ms)
+	wait_until '(($(now_ms) > begun + 3000))'
+	[[ $(rcli 0 HGET "$KEY" owner) == 1 ]]
+	step 1
+	finish job
+	has_said 'status 0'
+	[[ $stderr == *'the keeper has ended'* ]]
+	key_free 0
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "of several keepers of one owner a release ends one, and gives back what that one has kept" {
+	local i count=4
+	sleep 600 3>&- 4>&- &
+	local first=$!
+	"$REDLOCK" acquire -r --token owner --pid $first -t 3s "$KEY"
+	for ((i = 0; i < count; i++)); do
+		# shellcheck disable=SC2034 # kept
+		sleep 600 3>&- 4>&- &
+		"$REDLOCK" acquire -r --token owner --pid $! -t 3s "$KEY"
+		spawned[later-$i]=$!
+	done
+	[[ $(rcli 0 HGET "$KEY" owner) == 5 ]]
+	for ((i = 0; i < count; i++)); do spawn "release-$i" "$REDLOCK" release "$KEY" owner; done
+	for ((i = 0; i < count; i++)); do
+		finish "release-$i"
+		[[ $status == 0 ]] || expect 0
+	done
+	[[ $(rcli 0 HGET "$KEY" owner) == 1 && $(wc -w <<<"$(keepers)") == 1 ]]
+	# the processes whose keepers have ended may end, too
+	for ((i = 0; i < count; i++)); do kill "$(pid "later-$i")"; done
+	[[ $(ps -o args= "$(keepers)") == *" for $first" ]]
+	local begun
+	begun=$(now_ms)
+	wait_until '(($(now_ms) > begun + 4000))'
+	[[ $(rcli 0 HGET "$KEY" owner) == 1 ]]
+	kill $first
+	wait_until 'key_free 0'
+}
+
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
 @test "--max-hold: the keeper rests while it waits for a group that outlives the process" {

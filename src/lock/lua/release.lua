@@ -1,13 +1,14 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
--- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and those of `acquire`
---       first, which begin with '+'), min_hold (ms), how the run ended ('': there was none; note_run)
--- returns {1} released, {0} held by someone else, {-1} gone
+-- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and untracked ones
+--       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms), how the
+--       run ended ('': there was none; note_run)
+-- returns {1} released, {0} held by someone else, {-1} gone, or there is no such hold
 local hold, min_hold, ended = ARGV[3], number(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)
 
--- A hold of the token: one of `acquire` first, then one that the record has lost. It is the same on
--- every server. Nil for a request that arrives twice.
+-- A hold of the token: an untracked one first, then one that the record has lost. It is the same on
+-- every server. Nil for a request that arrives twice; false if there is none of the kind that is wished.
 local function pick_hold()
   local past = peek('last:' .. token)
   past = type(past) == 'string' and past or ''
@@ -17,6 +18,9 @@ local function pick_hold()
   try('hset', record, 'last:' .. token, hold .. ' ' .. past:sub(1, 10 * #hold)) -- others may come in between
   local known = known_holds()
   table.sort(known)
+  if hold:find('^%*%+') then
+    return known[1] and known[1]:find('^%+') and known[1] or false
+  end
   return known[1] and (#known >= held or known[1]:find('^%+')) and known[1] or hold
 end
 
@@ -62,6 +66,9 @@ end
 
 if kind == reentrant and held > 0 and hold:find('^%*') then
   hold = pick_hold()
+  if hold == false then
+    return {-1}
+  end
 end
 if ended ~= '' and hold then
   note_end(is_last())
