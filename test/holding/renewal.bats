@@ -45,6 +45,27 @@ lost() {
 	survives
 }
 
+@test "a full memory ends no holder: every kind of lock is renewed, and released" {
+	servers_start 1
+	local kind
+	for kind in -x -r -s '-P 2'; do
+		# shellcheck disable=SC2086 # words
+		spawn "run${kind% *}" "$REDLOCK" run -t 2s $kind "$KEY$kind" -- sh -c 'until [ -e "$1" ]; do sleep 0.1; done; exit 3' - "$TMP/end"
+		wait_until "[[ \$(rcli 0 EXISTS '$KEY$kind') == 1 ]]"
+	done
+	rcli 0 CONFIG SET maxmemory 1
+	[[ $(rcli 0 SET some thing) == OOM* ]]
+	local begun
+	begun=$(now_ms)
+	wait_until '(($(now_ms) > begun + 4000))'
+	touch "$TMP/end"
+	for kind in -x -r -s '-P 2'; do
+		finish "run${kind% *}"
+		expect 3
+		[[ $(rcli 0 EXISTS "$KEY$kind") == 0 ]]
+	done
+}
+
 @test "the number of renewals is told" {
 	servers_start 1
 	exec 9>"$TMP/status"

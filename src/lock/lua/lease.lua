@@ -30,15 +30,16 @@ local function slot_of(who)
 end
 
 -- A lease never ends sooner than it did: its holder relies on that, and so do those that share KEY.
--- Returns how long KEY lasts now.
+-- Returns how long KEY lasts now. PEXPIRE is first: it needs no memory, and if there is none left, a script
+-- that has written may go on.
 local function prolong(who, lease, kind)
+  local left = call('pttl', key)
+  if left < lease or kind == sorted then
+    left = max(left, lease)
+    call('pexpire', key, left)
+  end
   if kind == sorted then
     call('zadd', key, max(now + lease, call('zscore', key, who) or 0), who)
-  end
-  local left = call('pttl', key)
-  if left < lease then
-    call('pexpire', key, lease)
-    left = lease
   end
   return left
 end

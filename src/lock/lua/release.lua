@@ -26,13 +26,10 @@ end
 
 -- KEY stays with its owner for that long, and nobody can take it.
 local function keep_for_min_hold()
+  local left = max(kind == sorted and call('pttl', key) or 0, min_hold)
+  call('pexpire', key, left)
   if kind == sorted then
     call('zadd', key, 'xx', now + min_hold, token)
-  end
-  local left = kind == sorted and call('pttl', key) or 0
-  if left < min_hold then
-    call('pexpire', key, min_hold)
-    left = min_hold
   end
   note_lease(token, min_hold, left)
   for _, line in each({queue, waits}) do
