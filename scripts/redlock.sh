@@ -49,6 +49,17 @@ _redlock_has_key() {
 	esac
 }
 
+# Sets _redlock_entries to those of REDLOCK_HELD that the lock which was just taken has, a
+# blank in front of each: the last ones, one for each of its keys.
+_redlock_find_entries() {
+	_redlock_entries='' _redlock_rest=$REDLOCK_HELD _redlock_keys="${REDLOCK_FENCES-} "
+	while [ -n "$_redlock_keys" ]; do
+		_redlock_entries="$_redlock_entries ${_redlock_rest##* }"
+		_redlock_rest=${_redlock_rest%  *}
+		_redlock_keys=${_redlock_keys#* }
+	done
+}
+
 # KEY [OPTION ...]: if KEY was granted, lock number _redlock_count is this one. It ends with
 # this shell, which may be a subshell of $$.
 _redlock_take() {
@@ -66,10 +77,12 @@ _redlock_take() {
 		return 64
 		;;
 	esac
+	_redlock_find_entries
 	_redlock_text=$(_redlock_servers "$@")
 	_redlock_count=$((_redlock_count + 1))
 	eval "_redlock_key_$_redlock_count=\$_redlock_key
 		_redlock_token_$_redlock_count=\$REDLOCK_TOKEN
+		_redlock_entries_$_redlock_count=\$_redlock_entries
 		_redlock_servers_$_redlock_count=\$_redlock_text"
 }
 
@@ -110,12 +123,41 @@ _redlock_with_run() {
 	"$@"
 }
 
+# N HELD: takes lock number N out of REDLOCK_HELD, which was HELD before it. What was taken
+# since then stays, even if it has the same entry (-r). _redlock_since: the entries of those
+# locks, or nothing.
+_redlock_forget() {
+	_redlock_since='' _redlock_number=$_redlock_count
+	while [ "$_redlock_number" -gt "$1" ]; do
+		eval "[ -z \"\$_redlock_token_$_redlock_number\" ] ||
+			_redlock_since=\$_redlock_since\$_redlock_entries_$_redlock_number"
+		_redlock_number=$((_redlock_number - 1))
+	done
+	eval "_redlock_entries=\$_redlock_entries_$1"
+	_redlock_rest="${REDLOCK_HELD-} "
+	REDLOCK_HELD=$2
+	while [ -n "$_redlock_rest" ]; do
+		_redlock_word=${_redlock_rest%% *}
+		_redlock_rest=${_redlock_rest#* }
+		[ -n "$_redlock_word" ] || continue
+		case " $2 " in *" $_redlock_word "*) continue ;; esac
+		case "$_redlock_since " in
+		*" $_redlock_word "*) ;;
+		*) case "$_redlock_entries " in *" $_redlock_word "*) continue ;; esac ;;
+		esac
+		REDLOCK_HELD="${REDLOCK_HELD:+$REDLOCK_HELD } $_redlock_word"
+	done
+	[ -n "$REDLOCK_HELD" ] || unset REDLOCK_HELD
+}
+
 _redlock_with_end() {
 	_redlock_ask release "$(($6 + 1))" || :
 	eval "_redlock_token_$(($6 + 1))="
-	REDLOCK_KEY=$2 REDLOCK_TOKEN=$3 REDLOCK_FENCE=$4 REDLOCK_HELD=$5 REDLOCK_FENCES=$7
+	_redlock_forget "$(($6 + 1))" "$5"
+	# the other variables are those of the innermost lock
+	[ -z "$_redlock_since" ] || return 0
+	REDLOCK_KEY=$2 REDLOCK_TOKEN=$3 REDLOCK_FENCE=$4 REDLOCK_FENCES=$7
 	[ -n "$2" ] || unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE
-	[ -n "$5" ] || unset REDLOCK_HELD
 	[ -n "$7" ] || unset REDLOCK_FENCES
 	[ -z "$8" ] || export REDLOCK_UNLOCKED="$8"
 	REDLOCK_SLOT=$9

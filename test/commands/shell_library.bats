@@ -133,6 +133,59 @@ is_free() {
 	end
 }
 
+@test "what is taken inside redlock_with and still held stays known after it" {
+	in_each_shell <<-'end'
+		. redlock.sh
+		set -eu
+		ODD="$KEY \\* [x]=%20 'a' \$HOME"
+		inner() {
+			redlock_guard "$KEY" -r -w 20s
+			redlock_guard "$ODD" -r -w 20s --also "$KEY.also"
+			redlock_with "$KEY.b" -- true
+			eval "$(redlock acquire -r -w 20s --pid "$$" --format shell "$KEY.raw")"
+		}
+		middle() {
+			redlock_with "$KEY.c" -r --token one --also "$KEY.d" -- inner
+		}
+		redlock_with "$KEY.e" -- middle
+		redlock_check "$KEY"
+		# each would wait for this script if it was not known to have the lock
+		for key in "$KEY" "$ODD" "$KEY.also" "$KEY.raw"; do
+			redlock run -n -r "$key" -- true
+		done
+		case $REDLOCK_HELD in *"$KEY."[b-e]=*) exit 3 ;; esac
+		sh -c '[ "$REDLOCK_HELD" = "$1" ]' - "$REDLOCK_HELD"
+	end
+}
+
+@test "after redlock_with the variables are those of the innermost lock that is held" {
+	in_each_shell <<-'end'
+		. redlock.sh
+		KEY=$KEY.$$
+		inner() {
+			redlock_guard "$KEY" -r -w 20s
+			within=$REDLOCK_TOKEN:$REDLOCK_FENCE
+			redlock_with "$KEY.b" -P 2 --also "$KEY.c" -- true
+		}
+		is_inner() {
+			[ "$REDLOCK_KEY:$REDLOCK_TOKEN:$REDLOCK_FENCE" = "$KEY:$within" ] &&
+				[ -z "${REDLOCK_SLOT-}${REDLOCK_FENCES-}" ] && return
+			exit "$1"
+		}
+		redlock_with "$KEY" -r -- inner
+		is_inner 2
+		redlock_check "$KEY" || exit 3
+		redlock run -n -r "$KEY" -- true || exit 4
+		before=$REDLOCK_HELD
+		# the same entry again
+		redlock_with "$KEY" -r -- is_inner 5
+		is_inner 6
+		redlock_with "$KEY.b" -- true
+		is_inner 7
+		[ "$REDLOCK_HELD" = "$before" ] || exit 8
+	end
+}
+
 @test "with --also they hold, check and give back all keys" {
 	in_each_shell <<-'end'
 		. redlock.sh
