@@ -156,11 +156,12 @@ _redlock_with_end() {
 	_redlock_forget "$(($6 + 1))" "$5"
 	# the other variables are those of the innermost lock
 	[ -z "$_redlock_since" ] || return 0
-	REDLOCK_KEY=$2 REDLOCK_TOKEN=$3 REDLOCK_FENCE=$4 REDLOCK_FENCES=$7
+	REDLOCK_KEY=$2 REDLOCK_TOKEN=$3 REDLOCK_FENCE=$4
 	[ -n "$2" ] || unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE
+	# these may have been unset meanwhile
+	export REDLOCK_FENCES="$7" REDLOCK_UNLOCKED="$8" REDLOCK_SLOT="$9"
 	[ -n "$7" ] || unset REDLOCK_FENCES
-	[ -z "$8" ] || export REDLOCK_UNLOCKED="$8"
-	REDLOCK_SLOT=$9
+	[ -n "$8" ] || unset REDLOCK_UNLOCKED
 	[ -n "$9" ] || unset REDLOCK_SLOT
 }
 

@@ -186,6 +186,24 @@ is_free() {
 	end
 }
 
+@test "what redlock_with puts back is exported, as it was" {
+	in_each_shell <<-'end'
+		. redlock.sh
+		are_exported() {
+			sh -c '[ "$REDLOCK_KEY $REDLOCK_FENCES" = "$1" ]' - "$REDLOCK_KEY $REDLOCK_FENCES"
+		}
+		redlock_guard "$KEY" -w 20s --also "$KEY.b"
+		are_exported || exit 2
+		redlock_with "$KEY.c" -- true
+		are_exported || exit 3
+		slot() {
+			redlock_with "$KEY.c" -- true
+			sh -c '[ -n "$REDLOCK_SLOT" ]'
+		}
+		redlock_with "$KEY.d" -P 2 -- slot || exit 4
+	end
+}
+
 @test "with --also they hold, check and give back all keys" {
 	in_each_shell <<-'end'
 		. redlock.sh
