@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/output.h"
+#include "base/signals.h"
 
 /* Links are not followed: in a directory that all may write, somebody else may have
  * made the link. */
@@ -57,25 +58,35 @@ static int write_all(int fd, const char *text, size_t length)
 	return result;
 }
 
+static int write_beside(const char *path, const char *text, size_t length)
+{
+	struct buffer beside = {0};
+	int fd, failure, result = -1;
+
+	buffer_print(&beside, "%s.XXXXXX", path);
+	fd = mkostemp(beside.data, O_CLOEXEC);
+	if (fd >= 0 && write_all(fd, text, length) == 0)
+		result = rename(beside.data, path);
+	failure = errno;
+	if (fd >= 0 && result < 0)
+		unlink(beside.data);
+	buffer_release(&beside);
+	errno = failure;
+	return result;
+}
+
 int replace_file(const char *path, const char *text, size_t length,
 		 struct error *error)
 {
-	struct buffer beside = {0};
-	int fd, result = -1;
+	struct signals_mask before;
+	int result;
 
 	if (refuse_others(path, error) < 0)
 		return -1;
-	buffer_print(&beside, "%s.XXXXXX", path);
-	fd = mkostemp(beside.data, O_CLOEXEC);
-	if (fd < 0) {
+	signals_block_all(&before);
+	result = write_beside(path, text, length);
+	if (result < 0)
 		error_system(error, "%s", path);
-	} else if (write_all(fd, text, length) < 0 ||
-		   rename(beside.data, path) < 0) {
-		error_system(error, "%s", path);
-		unlink(beside.data);
-	} else {
-		result = 0;
-	}
-	buffer_release(&beside);
+	signals_unblock(&before);
 	return result;
 }

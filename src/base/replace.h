@@ -2,7 +2,7 @@
  * Replaces a file by a text, so that whoever reads it finds the old text or the new
  * one, whole, also after a crash: the text is written to a file beside it, which then
  * takes its name. That file's name is the old one, a dot and six characters. It is
- * left behind only if the process is killed.
+ * left behind only by SIGKILL or a crash: signals wait until all is done.
  *
  * A path that is a symbolic link, or anything other than a plain file, is refused and
  * left as it is. The links of a directory on the way are followed.

@@ -63,7 +63,8 @@ bool signals_tell_to_end(void);
 /* Stops us by this signal, until we are continued. */
 void signals_stop(int number);
 
-/* Around fork and pthread_create: nothing is delivered in between. */
+/* Around what no signal may come into the middle of, such as fork or pthread_create:
+ * nothing is delivered in between. */
 void signals_block_all(struct signals_mask *before);
 void signals_unblock(const struct signals_mask *before);
 

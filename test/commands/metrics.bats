@@ -320,6 +320,22 @@ tells_of_servers() {
 	}
 }
 
+@test "a signal that comes while the file is written ends redlock, and nothing is left beside it" {
+	strace -qq -o /dev/null true 2>/dev/null || skip 'no process may be traced here'
+	local dir=$TMP/dir call way
+	mkdir "$dir"
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # it does not work under strace
+	for call in fchmod fsync rename; do
+		for way in list doctor; do
+			rm -f "$dir/file"
+			REDLOCK_QUARANTINE=0 run strace -f -o "$TMP/trace" -e trace=/"^$call" -e inject="/^$call:signal=TERM" \
+				"$REDLOCK" "$way" --format prometheus --output "$dir/file"
+			[[ $(<"$TMP/trace") == *'killed by SIGTERM'* ]]
+			[[ $(ls -A "$dir") == file && $(tail -n 1 "$dir/file") == '# EOF' ]]
+		done
+	done
+}
+
 @test "readers of the file never find half of it" {
 	local file=$TMP/redlock.prom i servers
 	for servers in 1 3; do
