@@ -64,8 +64,11 @@ static int check_directory(pid_t pid, struct error *error)
 
 int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error)
 {
+	bool shown;
+
 	keeper->pidfd = process_pidfd(pid);
-	if (!process_read(&keeper->process, pid) && is_there(pid))
+	shown = process_proc_is_ours() && process_read(&keeper->process, pid);
+	if (!shown && is_there(pid))
 		return refuse_pid(error, pid, "/proc does not show it");
 	if (keeper->process.pid == 0 || !keeper->process.alive)
 		return refuse_pid(error, pid, "there is no such process");

@@ -27,6 +27,18 @@ static int open_of(pid_t pid, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+bool process_proc_is_ours(void)
+{
+	char name[16];
+	ssize_t length = readlink("/proc/self", name, sizeof(name) - 1);
+	int64_t pid;
+
+	if (length <= 0)
+		return false;
+	name[length] = '\0';
+	return number_parse(name, 1, INT32_MAX, &pid) == 0 && pid == getpid();
+}
+
 /* The beginning of a file. Its length, 0 if there is none. */
 static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
 {

@@ -20,6 +20,10 @@ struct process {
 	bool ours; /* for tree.c */
 };
 
+/* Whether /proc is there, and that of our pid namespace: in another one's, a pid is
+ * that of a stranger. */
+bool process_proc_is_ours(void);
+
 /* False if there is none. */
 bool process_read(struct process *process, pid_t pid);
 

@@ -35,19 +35,6 @@ static unsigned long long ticks(int64_t ms)
 
 /* --- COMMAND and its group ----------------------------------------------- */
 
-/* Of our pid namespace. */
-static bool proc_is_there(void)
-{
-	char name[16];
-	ssize_t length = readlink("/proc/self", name, sizeof(name) - 1);
-	int64_t pid;
-
-	if (length <= 0)
-		return false;
-	name[length] = '\0';
-	return number_parse(name, 1, INT32_MAX, &pid) == 0 && pid == getpid();
-}
-
 static bool is_command(const struct tree *tree, const struct process *process)
 {
 	return process->pid == tree->command &&
@@ -80,7 +67,7 @@ static void check_command(struct tree *tree)
 	if (tree->checked)
 		return;
 	tree->checked = true;
-	if (tree->pidfd < 0 || !proc_is_there() ||
+	if (tree->pidfd < 0 || !process_proc_is_ours() ||
 	    !process_read(&now, tree->command) || is_command(tree, &now))
 		return;
 	close(tree->pidfd);
@@ -365,7 +352,7 @@ static bool look_at_all(struct tree *tree, struct processes *all,
 
 	check_command(tree);
 	check_group(tree);
-	tree->blind = !proc_is_there();
+	tree->blind = !process_proc_is_ours();
 	if (tree->blind || !look(tree, all, until, stop))
 		return false;
 	tree->cost = clock_ms() - began;

@@ -247,6 +247,23 @@ container() {
 	has_said 'status 143'
 }
 
+# bats test_tags=kernel
+@test "a container with the /proc of another: acquire --pid says that it does not show the process" {
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	unshare --pid --fork true || skip "no pid namespace can be made here"
+	# which on a machine are init, a thread of the kernel's and, mostly, nobody
+	spawn job unshare --pid --fork --kill-child sh -c 'sleep 300 &
+		for pid in 1 $! 32000; do
+			"$1" acquire --on-lost warn --pid "$pid" "$2"
+			echo "$?"
+		done' - "$REDLOCK" "$KEY"
+	finish job
+	expect 0 $'64\n64\n64' "redlock: --pid 1: /proc does not show it
+redlock: --pid 2: /proc does not show it
+redlock: --pid 32000: there is no such process"
+	run ! is_held
+}
+
 # group_make: $GROUP is a control group of its own, as a unit has.
 group_make() {
 	local root
