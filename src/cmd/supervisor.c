@@ -310,8 +310,8 @@ void supervisor_end(struct supervisor *supervisor)
 {
 	part_with_guard(supervisor);
 	max_hold_release(&supervisor->max_hold);
-	job_end(&supervisor->job);
 	if (supervisor->child.pid > 0)
 		child_reap(&supervisor->child);
+	job_end(&supervisor->job);
 	log_hurry(false);
 }

@@ -114,6 +114,7 @@ int job_start(struct job *job)
 	if (terminal < 0)
 		return 0;
 	job->terminal = terminal;
+	job->foreground = tcgetpgrp(terminal) == getpgrp();
 	return start_bystander(job);
 }
 
@@ -203,8 +204,22 @@ void job_stop(struct job *job, int number, pid_t command, struct deadline until)
 	send(job->bystander, &watched, sizeof(watched), MSG_NOSIGNAL);
 	signals_stop(number);
 	take_back_continue(job);
-	if (had_it && tcgetpgrp(job->terminal) == own)
+	job->foreground = tcgetpgrp(job->terminal) == own;
+	if (had_it && job->foreground)
 		tcsetpgrp(job->terminal, its);
+}
+
+static void take_back(const struct job *job)
+{
+	pid_t own = getpgrp(), front = tcgetpgrp(job->terminal);
+	struct signals_mask before;
+
+	if (!job->foreground || front <= 0 || front == own ||
+	    process_group_lives(front))
+		return;
+	signals_block_all(&before); /* or else SIGTTOU stops us */
+	tcsetpgrp(job->terminal, own);
+	signals_unblock(&before);
 }
 
 void job_end(struct job *job)
@@ -216,7 +231,9 @@ void job_end(struct job *job)
 	}
 	if (job->bystander > 0)
 		close(job->bystander);
-	if (job->terminal > 0)
+	if (job->terminal > 0) {
+		take_back(job);
 		close(job->terminal);
+	}
 	*job = (struct job){0};
 }

@@ -6,7 +6,7 @@
  *	if (job_has_terminal(&job)) ...		no group of its own for COMMAND
  *	if (job_has_got(&job, number, sender, due)) ...	a signal that redlock has read
  *	job_stop(&job, number, command, until);	COMMAND has stopped
- *	job_end(&job);
+ *	job_end(&job);				COMMAND has ended
  *
  * A signal may be meant for redlock alone (kill(1)) or for the whole group
  * (the terminal, a shell's `kill %1`, tini -g). A signal to the group has
@@ -33,6 +33,14 @@
  * interactive shell, for example). Then it is given back to that group when the
  * job is continued in the foreground. It is given to nobody else: a job that
  * has stopped in the background left the terminal to the shell.
+ *
+ * An interactive COMMAND gives the terminal back to redlock's group when it ends by
+ * itself. One that is killed, because the lock is lost for example, cannot: a script
+ * that goes on after redlock would be stopped as soon as it reads. So redlock takes the
+ * terminal back from a group in which nobody lives any more. A group that lives keeps
+ * it: a job of COMMAND's that runs on, or, if redlock's job is in the background, the
+ * shell. There the shell is just about to take it if the job in the foreground has ended,
+ * so redlock does nothing unless its own job was in the foreground.
  *
  * A COMMAND that waits for a child made by vfork(2) takes no signal until that
  * child has called exec. If ^Z stops the child first, COMMAND does not stop: it
@@ -69,6 +77,7 @@ struct job {
 	unsigned owed;   /* answers */
 	uint64_t shared; /* signals that the group has got, not yet looked at */
 	bool continued;  /* the bystander has continued redlock */
+	bool foreground; /* the job had the terminal when it began, or went on */
 };
 
 /* Before there are threads, with descriptors 0 to 2 in use. 0, or -1 with
@@ -94,6 +103,7 @@ void job_check(struct job *job);
 void job_stop(struct job *job, int number, pid_t command,
 	      struct deadline until);
 
+/* Takes the terminal back if COMMAND has left it to nobody. */
 void job_end(struct job *job);
 
 #endif

@@ -1,6 +1,7 @@
 #include "run/process.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
@@ -164,6 +165,35 @@ bool process_signal(const struct process *process, int number)
 	if (pidfd >= 0)
 		close(pidfd);
 	return same;
+}
+
+static bool group_exists(pid_t group)
+{
+	return kill(-group, 0) == 0 || errno != ESRCH;
+}
+
+bool process_group_lives(pid_t group)
+{
+	bool lives = false, shown = false;
+	struct process process;
+	struct dirent *entry;
+	int64_t pid;
+	DIR *all;
+
+	if (!group_exists(group))
+		return false;
+	all = process_proc_is_ours() ? opendir("/proc") : NULL;
+	while (all != NULL && !lives && (entry = readdir(all)) != NULL) {
+		if (number_parse(entry->d_name, 1, INT32_MAX, &pid) < 0 ||
+		    !process_read(&process, (pid_t)pid) ||
+		    process.group != group)
+			continue;
+		shown = true;
+		lives = process.alive;
+	}
+	if (all != NULL)
+		closedir(all);
+	return lives || (!shown && group_exists(group));
 }
 
 void process_name(pid_t pid, struct buffer *text)

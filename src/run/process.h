@@ -42,6 +42,10 @@ bool process_signal(const struct process *process, int number);
  * or the end follows it. */
 bool process_carries(pid_t pid, const char *badge);
 
+/* Whether a process of this group lives. The dead keep a group until they are reaped, but
+ * do nothing in it. A group that exists but is not shown counts as living. */
+bool process_group_lives(pid_t group);
+
 /* Adds "pid N of USER 'NAME'", after a comma. */
 void process_name(pid_t pid, struct buffer *text);
 

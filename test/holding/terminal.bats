@@ -399,6 +399,83 @@ setup_file() {
 	[[ $status == 76 ]]
 }
 
+# shell_script: a script whose COMMAND is an interactive shell, that reads on after it.
+shell_script() {
+	cat >"$TMP/script" <<-STEPS
+		PS1='inner> ' $REDLOCK run -k 300ms --server-timeout 200ms \$* $KEY bash --norc --noprofile --noediting -i
+		echo "ended: \$?"
+		until [ -e $TMP/go ]; do sleep 0.05; done
+		read word && echo "read \$word"
+	STEPS
+}
+
+@test "after an interactive COMMAND that was killed, a script reads on at the terminal" {
+	local job="sh -c 'trap \"\" TERM; echo u''p; exec sleep 300'"
+	shell_script
+	touch "$TMP/go"
+	at_terminal <<-STEPS
+		see ready> $
+		# a job of its own has the terminal
+		type sh $TMP/script -t 2s
+		see inner> $
+		type $job
+		see up\r\n
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
+		see ended: 76\r\n
+		type first
+		see read first\r\nready> $
+		# the shell itself has it
+		type sh $TMP/script --quarantine 0 --max-hold 1s
+		see ended: 124\r\n
+		type second
+		see read second\r\nready> $
+		type sh $TMP/script --quarantine 0
+		see inner> $
+		type kill -KILL \$\$
+		see ended: 137\r\n
+		type third
+		see read third\r\nready> $
+		type exit 3
+	STEPS
+	[[ $status == 3 ]]
+	key_free 0
+}
+
+@test "an interactive COMMAND that was killed leaves the terminal to its job that runs on" {
+	shell_script
+	at_terminal <<-STEPS
+		see ready> $
+		type sh $TMP/script
+		see inner> $
+		type echo \$\$ >$TMP/shell; sh -c 'echo \$\$ >$TMP/job; exec cat'
+		run [[ \$(ps -o comm= -p \$(<$TMP/job)) == cat ]]
+		run kill -KILL \$(<$TMP/shell)
+		see ended: 137\r\n
+		run [[ \$(ps -o stat= -p \$(<$TMP/job)) == S*+ ]]
+		type word
+		see word\r\nword\r\n
+		hangup
+	STEPS
+	[[ $status == 129 ]]
+}
+
+@test "an interactive COMMAND that is killed in the background leaves the terminal to the shell" {
+	at_terminal <<-STEPS
+		see ready> $
+		type PS1='inner> ' $REDLOCK run $KEY bash --norc --noprofile --noediting -i
+		see inner> $
+		type echo \$\$ >$TMP/shell; suspend
+		see Stopped(.|\n)*ready> $
+		run kill -KILL \$(<$TMP/shell)
+		run [[ -z \$(pgrep -f '^$REDLOCK run $KEY bash') ]]
+		type wait %1
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 137 ]]
+	key_free 0
+}
+
 # ---------------------------------------------------------------- signals
 
 @test "a signal to the whole job reaches COMMAND once, and so does one to redlock alone" {
