@@ -38,6 +38,13 @@ int64_t lease_renewal(int64_t ttl)
 	return ttl / 3;
 }
 
+struct deadline lease_renewal_due(struct deadline due, int64_t started,
+				  struct deadline term)
+{
+	return deadline_earlier(due,
+				deadline_at(started + (term.at - started) / 2));
+}
+
 int64_t lease_retry(int64_t lease)
 {
 	return lease / 10;

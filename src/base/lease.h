@@ -9,6 +9,8 @@
  *	|-- ttl/3 ------|------------------|-------|--------|--------|
  *	                                    kill_after margin  drift
  *
+ * If `term` comes before two thirds of the ttl, the renewal is halfway to it.
+ *
  * A holder that no renewal reaches sends SIGTERM at `term` and SIGKILL at
  * `kill`, so that COMMAND is gone before its validity ends. A server lets go
  * of the lock at ttl or later.
@@ -38,8 +40,15 @@ int64_t lease_shortest(void);
 
 /* --- renewing it ---------------------------------------------------------- */
 
-/* From the start of a good round to the next one. */
+/* From the start of a good round to the next one, at most. */
 int64_t lease_renewal(int64_t ttl);
+
+/* When to renew a lease that started then: when it is due, or halfway to SIGTERM if that
+ * is sooner, as it is if COMMAND may take long to stop. In the other half there is time
+ * for a round that no server answers (lease_need), and for repeating one that fails
+ * sooner. */
+struct deadline lease_renewal_due(struct deadline due, int64_t started,
+				  struct deadline term);
 
 /* Between rounds that fail, after the first repetition, which is at once. */
 int64_t lease_retry(int64_t lease);

@@ -127,7 +127,7 @@ struct grant {
 	int64_t lease;    /* ms from started to valid, with the drift */
 	int64_t left;     /* ms: the shortest lease after an extend */
 	struct deadline valid; /* end of validity */
-	struct deadline renew; /* when the next renewal is due */
+	struct deadline renew; /* when the next renewal is due (watchdog.h) */
 };
 
 /* What is done once, after the first requests have left: while their answers are

@@ -24,6 +24,15 @@ static struct lease_times plan(const struct watchdog *watchdog)
 	return watchdog_plan(watchdog->lock, watchdog->kill_after);
 }
 
+/* COMMAND may take so long to stop that the lock cannot wait for grant.renew. */
+static struct deadline renewal_due(const struct watchdog *watchdog)
+{
+	const struct grant *grant = &watchdog->lock->grant;
+
+	return lease_renewal_due(grant->renew, grant->started,
+				 plan(watchdog).term);
+}
+
 static void tell_guard(const struct watchdog *watchdog,
 		       struct lease_times times)
 {
@@ -119,7 +128,7 @@ static bool renew(struct watchdog *watchdog, int interrupt)
 	if (result == LOCK_OK && !deadline_passed(watchdog->end)) {
 		watchdog->failures = 0;
 		watchdog->end = plan(watchdog).term;
-		watchdog->next = lock->grant.renew;
+		watchdog->next = renewal_due(watchdog);
 		note_renewal(watchdog);
 		return true;
 	}
@@ -192,13 +201,13 @@ void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 		.guard = guard,
 		.index = index,
 		.kill_after = kill_after,
-		.due = quorum_is_idle(lock->ballot.quorum) ? lock->grant.renew
-							   : deadline_at(0),
-		.next = lock->grant.renew,
 		.stop = -1,
 		.lost_event = -1,
 	};
 	watchdog->end = plan(watchdog).term;
+	watchdog->next = renewal_due(watchdog);
+	watchdog->due = quorum_is_idle(lock->ballot.quorum) ? watchdog->next
+							    : deadline_at(0);
 	if (lock->listening.open)
 		watchdog->due = deadline_earlier(watchdog->due,
 						 deadline_in(LISTEN_AFTER));

@@ -49,6 +49,20 @@ setup() {
 	wait_until '[[ ! $(keepers) ]]'
 }
 
+@test "with a long --kill-after the lock is renewed before the process would be stopped" {
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 6s -k 4s --server-timeout 500ms "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	renewals 4 # the first one tells of the keeper
+	step 1
+	finish job
+	expect 0
+	wait_until '! is_held'
+}
+
 @test "however the process ends, the lock is released: killed, too" {
 	local signal
 	for signal in TERM KILL; do

@@ -76,6 +76,23 @@ lost() {
 	((BASH_REMATCH[1] >= 2))
 }
 
+# renewed_first [OPTION...]: a run whose SIGTERM would be due before a third of the ttl outlives that.
+renewed_first() {
+	servers_start 1
+	start "$@"
+	renewals 3
+	[[ $(rcli 0 GET "$KEY") == "$token" ]]
+	survives
+}
+
+@test "a run with a long --kill-after is renewed before COMMAND would be stopped" {
+	renewed_first -t 6s -k 4s --server-timeout 500ms
+}
+
+@test "a run with --on-lost warn and a long --kill-after is renewed before the lock would be lost" {
+	renewed_first -t 6s -k 4s --server-timeout 500ms --on-lost warn
+}
+
 @test "a fence that a server has counted on to is not the holder's at a renewal" {
 	servers_start 1
 	exec 9>"$TMP/status"

@@ -54,6 +54,51 @@ static void test_times(void)
 	EQUAL(first.term.at, 100000 - 100 - 200);
 }
 
+static void test_renewal_due(void)
+{
+	struct deadline due = deadline_at(10000);
+
+	EQUAL(lease_renewal_due(due, 0, deadline_at(24098)).at, 10000);
+	EQUAL(lease_renewal_due(due, 0, deadline_at(9098)).at, 4549);
+	EQUAL(lease_renewal_due(due, 5000, deadline_at(9000)).at, 7000);
+	EQUAL(lease_renewal_due(deadline_at(5100), 5000, deadline_at(9000)).at,
+	      5100);
+}
+
+/* However long COMMAND may take to stop: if the ttl is accepted, the lease is renewed
+ * before it is time for SIGTERM, by as much as a round may take. */
+static void check_in_time(int64_t ttl, int64_t kill_after, int64_t timeout)
+{
+	struct deadline valid = deadline_at(lease_validity(ttl));
+	struct deadline term = lease_times(valid, ttl, ttl, kill_after).term;
+	struct deadline due =
+		lease_renewal_due(deadline_at(lease_renewal(ttl)), 0, term);
+
+	CHECK(ttl <= lease_need(ttl, kill_after, timeout) ||
+		      (due.at > 0 && due.at + timeout <= term.at),
+	      "%" PRId64 ", %" PRId64 ", %" PRId64, ttl, kill_after, timeout);
+}
+
+static void test_renewed_in_time(void)
+{
+	for (int64_t ttl = 1000; ttl <= LEASE_LONGEST; ttl *= 2)
+		for (int64_t k = 0; k < ttl; k += ttl / 50) {
+			check_in_time(ttl, k, 1);
+			check_in_time(ttl, k, lease_server_timeout(ttl));
+			check_in_time(ttl, k, (ttl - k) / 3);
+			check_in_time(ttl, k, ttl / 3);
+		}
+	for (int64_t ttl = 1000; ttl <= LEASE_LONGEST; ttl += 1 + ttl / 50) {
+		struct lease_times times =
+			lease_times(deadline_at(lease_validity(ttl)), ttl, ttl,
+				    lease_kill_after(ttl));
+		struct deadline due = deadline_at(lease_renewal(ttl));
+
+		CHECK(lease_renewal_due(due, 0, times.term).at == due.at,
+		      "not the default: %" PRId64, ttl);
+	}
+}
+
 /* What holds for every ttl that can be set. */
 static void test_every_ttl(void)
 {
@@ -96,6 +141,8 @@ int main(void)
 {
 	test_table();
 	test_times();
+	test_renewal_due();
+	test_renewed_in_time();
 	test_every_ttl();
 	test_defaults();
 	return check_result();
