@@ -95,7 +95,7 @@ static void on_nodes(void *context, size_t i, const struct reply *reply)
 
 static int explain(const struct census *census, struct server *server)
 {
-	const struct refusal *culprit = NULL;
+	struct refusals refusals = {0};
 	char text[REFUSAL_TEXT - 60] = "";
 	int length = 0;
 
@@ -105,8 +105,7 @@ static int explain(const struct census *census, struct server *server)
 
 		if (census->said[i].count > 0)
 			continue;
-		if (culprit == NULL || !cause_is_transient(why->cause))
-			culprit = why;
+		refusals_add(&refusals, why);
 		if (length < (int)sizeof(text))
 			length += snprintf(
 				text + length, sizeof(text) - (size_t)length,
@@ -117,7 +116,7 @@ static int explain(const struct census *census, struct server *server)
 	snprintf(server->conn.refusal.text, REFUSAL_TEXT,
 		 "no majority of its nodes names the same masters%s", text);
 	server->conn.refusal.cause =
-		culprit != NULL ? culprit->cause : CAUSE_NO_MAJORITY;
+		refusals_cause(&refusals, census->seeds.count);
 	return -1;
 }
 

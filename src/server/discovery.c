@@ -342,7 +342,30 @@ static size_t quorum_of(const struct discovery *discovery)
 	return majority(discovery->url->seed_count);
 }
 
-/* A majority has said, or there will be none. */
+static struct refusals count_refusals(const struct discovery *discovery)
+{
+	struct refusals refusals = {0};
+
+	for (size_t i = 0; i < discovery->url->seed_count; i++)
+		if (discovery->seeds[i].names[0].host == NULL)
+			refusals_add(&refusals,
+				     &discovery->seeds[i].conn.refusal);
+	return refusals;
+}
+
+/* Whether those that have yet to answer decide if another try may do better. */
+static bool may_be_final(const struct discovery *discovery)
+{
+	struct refusals refusals = count_refusals(discovery);
+	size_t count = discovery->url->seed_count;
+
+	if (refusals.final_count == 0 || refusals_are_final(&refusals, count))
+		return false;
+	refusals.final_count += count_waiting(discovery);
+	return refusals_are_final(&refusals, count);
+}
+
+/* A majority has said, or there will be none, and it is known whether ever. */
 static bool is_decided(const struct discovery *discovery,
 		       const struct endpoint **endpoint)
 {
@@ -355,7 +378,8 @@ static bool is_decided(const struct discovery *discovery,
 	if (most >= quorum_of(discovery))
 		return true;
 	*endpoint = NULL;
-	return most + count_waiting(discovery) < quorum_of(discovery);
+	return most + count_waiting(discovery) < quorum_of(discovery) &&
+	       !may_be_final(discovery);
 }
 
 /* A server may have two names, each by a majority: the one in use stays. */
@@ -422,7 +446,7 @@ enum discovered discovery_pump(struct discovery *discovery,
 void discovery_explain(const struct discovery *discovery,
 		       struct refusal *refusal)
 {
-	const struct seed *culprit = NULL;
+	struct refusals refusals = count_refusals(discovery);
 	int size = sizeof(refusal->text), length;
 
 	length = snprintf(refusal->text, (size_t)size, "%s",
@@ -439,17 +463,13 @@ void discovery_explain(const struct discovery *discovery,
 
 		if (seed->names[0].host != NULL)
 			said = endpoint_format(name, &seed->names[0]);
-		else if (why->text[0] != '\0' &&
-			 (culprit == NULL || !cause_is_transient(why->cause)))
-			culprit = seed;
 		if (length < size)
 			length += snprintf(refusal->text + length,
 					   (size_t)(size - length), "%s%s: %s",
 					   i == 0 ? ": " : ", ", seed->url.name,
 					   said);
 	}
-	refusal->cause = culprit != NULL ? culprit->conn.refusal.cause
-					 : CAUSE_NO_MAJORITY;
+	refusal->cause = refusals_cause(&refusals, discovery->url->seed_count);
 	if (discovery->url->kind == URL_SENTINEL)
 		refusal->cause = cause_of_sentinel(refusal->cause);
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bounds.h"
+
 #define SHOWN_LONGEST 160 /* bytes of a server's error text */
 
 void refusal_set(struct refusal *refusal, enum cause cause, const char *text)
@@ -23,6 +25,31 @@ void refusal_print(struct refusal *refusal, const struct endpoint *endpoint,
 	vsnprintf(refusal->text + length,
 		  sizeof(refusal->text) - (size_t)length, format, arguments);
 	refusal->cause = cause;
+}
+
+void refusals_add(struct refusals *refusals, const struct refusal *refusal)
+{
+	if (refusal->text[0] == '\0')
+		return;
+	if (!cause_is_transient(refusal->cause)) {
+		refusals->final = refusal;
+		refusals->final_count++;
+	} else if (refusals->transient == NULL) {
+		refusals->transient = refusal;
+	}
+}
+
+bool refusals_are_final(const struct refusals *refusals, size_t seed_count)
+{
+	return seed_count - refusals->final_count < majority(seed_count);
+}
+
+enum cause refusals_cause(const struct refusals *refusals, size_t seed_count)
+{
+	if (refusals_are_final(refusals, seed_count))
+		return refusals->final->cause;
+	return refusals->transient != NULL ? refusals->transient->cause
+					   : CAUSE_NO_MAJORITY;
 }
 
 /* A server may repeat what it was asked. So a login comes back if AUTH is no

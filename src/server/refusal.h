@@ -26,6 +26,22 @@ void refusal_print(struct refusal *refusal, const struct endpoint *endpoint,
 		   enum cause cause, const char *format, va_list arguments)
 	__attribute__((format(printf, 4, 0)));
 
+/* Why the seeds of a server do not say where it is. */
+struct refusals {
+	size_t final_count; /* of those that no other try will change */
+	const struct refusal *final, *transient; /* one of each, or NULL */
+};
+
+/* With the refusal of one more seed that has not said it. */
+void refusals_add(struct refusals *refusals, const struct refusal *refusal);
+
+/* Whether those that may yet say it are no majority of so many seeds. */
+bool refusals_are_final(const struct refusals *refusals, size_t seed_count);
+
+/* What all of it comes to: an outage beside a refusal may end, so it is waited
+ * for, unless the refusals alone are enough to leave no majority. */
+enum cause refusals_cause(const struct refusals *refusals, size_t seed_count);
+
 #define REPLY_TEXT 320 /* bytes */
 
 /* An error reply as people are told it. secret, or NULL, is not shown. */

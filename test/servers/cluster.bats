@@ -251,6 +251,28 @@ all_over() {
 	key_free 1
 }
 
+@test "one node that refuses the login ends no wait while another one is down, but two do" {
+	local both
+	cluster_start 3
+	both="no majority of its nodes says where KEY is: .*$(address 1):6379: Connection refused.*NOAUTH.*"
+	KEY=$(key_on 0 3)
+	rcli 2 ACL SETUSER default resetpass '>sesame'
+	locks 0
+	rm -r "$PLACES"
+	server_kill 1
+	takes_none 69 "redis\\+cluster://.*: $both"
+	spawn waiter "$REDLOCK" run -w 60s "$KEY" echo ran
+	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting: "* ]]'
+	server_launch 1
+	finish waiter
+	expect 0 ran "redlock: $KEY: still waiting: redis\\+cluster://.*: $both"
+	rm -r "$PLACES"
+	server_kill 1
+	rcli 0 ACL SETUSER default resetpass '>sesame'
+	redlock run -w 60s "$KEY" true
+	expect 77 '' "redlock: $KEY: redis\\+cluster://.*NOAUTH.*$(address 1):6379: Connection refused.*NOAUTH.*"
+}
+
 @test "it may be one of a quorum, beside other servers, but not twice" {
 	local token cluster=$REDLOCK_SERVERS set=$SERVERS
 	KEY=$(key_on 2 3)
@@ -747,6 +769,11 @@ member_says() {
 		"EVAL~'scan'" '*5\r\n:1\r\n$1\r\n0\r\n:9\r\n:0\r\n*0\r\n'
 }
 
+# seed_refuses I ERROR: it knows where KEY is, but does not say which nodes there are.
+seed_refuses() {
+	seed_says "$1" EXISTS "-MOVED 0 $(seed_address 0)\\r\\n" CLUSTER "$2\\r\\n"
+}
+
 @test "list believes a majority of the nodes, and logs in to nobody whom one alone names" {
 	local i names
 	seeds_start 4
@@ -762,6 +789,14 @@ member_says() {
 	REDLOCK_SERVERS=$names redlock list
 	expect 69 '' "redlock: $(literal "$names"): no majority of its nodes names the same masters.*"
 	[[ ! -s $SEEDS/3.log ]]
+	# refusals are final only if they alone leave no majority
+	seed_refuses 1 '-LOADING Redis is loading'
+	seed_refuses 2 '-NOPERM this user has no permissions'
+	REDLOCK_SERVERS=$names redlock list
+	expect 69 '' "redlock: $(literal "$names"): no majority of its nodes names the same masters: .*LOADING.*NOPERM.*"
+	seed_refuses 1 '-NOPERM this user has no permissions'
+	REDLOCK_SERVERS=$names redlock list
+	expect 77 '' "redlock: $(literal "$names"): no majority of its nodes names the same masters: .*NOPERM.*"
 }
 
 # redisson_listens COMMAND: as Redisson's waiters for KEY, whose name has a hash tag, on server 0; what it hears

@@ -760,6 +760,35 @@ sentinels_require() {
 	run -1 shows_secret "$TMP/redlock.err"
 }
 
+# is_waited_out STATUS REFUSAL: what Sentinel 2 says, while Sentinel 1 is down for a while.
+is_waited_out() {
+	local both="no majority of its Sentinels names a master: .*Connection refused.*$2.*"
+	locks 0 || return
+	sentinels server_kill 1
+	leaves_none 69 "redis\\+sentinel://.*/main: $both" || return
+	spawn waiter "$REDLOCK" run -w 60s "$KEY" echo ran
+	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting: "* ]]' || return
+	sentinel_launch 1
+	finish waiter
+	expect 0 ran "redlock: $KEY: still waiting: .*$both" || return
+	# with one more that says so there is nothing to wait for
+	sentinels server_kill 1
+	refuse_at 0
+	redlock run -w 60s "$KEY" true
+	expect "$1" '' "redlock: $KEY: redis\\+sentinel://.*/main: $both"
+}
+
+@test "one Sentinel that refuses ends no wait while another one is down, but two do" {
+	refuse_at() { sentinels rcli "$1" SENTINEL REMOVE main; }
+	sentinels_start 0
+	refuse_at 2
+	is_waited_out 69 "does not know a master of that name"
+	refuse_at() { sentinels rcli "$1" ACL SETUSER default resetpass '>other'; }
+	sentinels_start 0
+	refuse_at 2
+	is_waited_out 77 NOAUTH
+}
+
 @test "Sentinels that know no password: what passes is waited for, and a refusal told with the login's" {
 	seeds_start 1
 	servers_start_tcp 1
