@@ -327,6 +327,11 @@ bool trust_is_short_of_records(const struct ballot *ballot)
 	return lost > 0 && votes + lost >= quorum_size(ballot->quorum);
 }
 
+static const char *remedy(const struct identity *identity)
+{
+	return identity->claim.durable ? "see redlock doctor" : "--quarantine";
+}
+
 const char *trust_explain(const struct ballot *ballot, size_t i,
 			  char text[TRUST_TEXT])
 {
@@ -344,6 +349,13 @@ const char *trust_explain(const struct ballot *ballot, size_t i,
 			 duration_format(need, trust_longest(ballot)));
 	else if (!identity->known)
 		return "it has not said yet how long it has been up";
+	else if (identity->set_back)
+		snprintf(text, TRUST_TEXT,
+			 "its clock was set back to before it started: it may "
+			 "have forgotten leases and has no vote until it has "
+			 "surely been up for %s (%s)",
+			 duration_format(need, quarantine_of(ballot)),
+			 remedy(identity));
 	else
 		snprintf(text, TRUST_TEXT,
 			 "up for only %s: it may have forgotten leases and has "
@@ -351,7 +363,6 @@ const char *trust_explain(const struct ballot *ballot, size_t i,
 			 duration_format(is,
 					 clamp(uptime(ballot, i), INT64_MAX)),
 			 duration_format(need, quarantine_of(ballot)),
-			 identity->claim.durable ? "see redlock doctor"
-						 : "--quarantine");
+			 remedy(identity));
 	return text;
 }

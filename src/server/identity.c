@@ -6,6 +6,8 @@
 #include "base/lease.h"
 #include "base/number.h"
 
+#define UPTIME_MOST INT64_C(9999999999) /* s */
+
 const char *identity_find(const char *text, const char *name, size_t *length)
 {
 	const char *at = strstr(text, name);
@@ -41,10 +43,13 @@ int identity_read_info(struct identity *identity, const struct reply *reply)
 	uptime = identity_find(text, "\nuptime_in_seconds:", &unused);
 	if (run_id == NULL || length != sizeof(identity->run_id) - 1 ||
 	    uptime == NULL ||
-	    number_read(&uptime, 0, INT64_C(9999999999), &seconds) < 0)
+	    number_read(&uptime, -UPTIME_MOST, UPTIME_MOST, &seconds) < 0)
 		return -1;
 	memcpy(identity->run_id, run_id, length);
 	identity->run_id[length] = '\0';
+	identity->set_back = seconds < 0;
+	if (identity->set_back)
+		seconds = 0;
 	/*
 	 * A difference of two clock readings in whole seconds can be nearly a
 	 * second more than what has passed.

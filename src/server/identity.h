@@ -23,6 +23,7 @@ struct identity {
 	bool known;
 	char run_id[41];
 	int64_t started; /* ms by our clock: it was up by then */
+	bool set_back; /* its clock, to before its start: it may be up for longer */
 	bool has_users;
 	bool appends; /* to a file: it forgets what was not synced yet */
 	bool durable; /* appends, synced at every write: it forgets nothing */

@@ -203,3 +203,37 @@ asked_about_default() {
 	((BASH_REMATCH[1] >= 2))
 	wait_until no_trace
 }
+
+@test "a server whose clock was set back to before it started has no new vote, but keeps and gives back what is held" {
+	local clock token renewed i
+	set_new
+	clock=$SET/clock
+	perl -e 'print pack "q3", 600_000_000_000, 0, 0' >"$clock"
+	CLOCK=$clock LD_PRELOAD=$TOOLS/clock.so servers_start 3
+	token=$("$REDLOCK" acquire --quarantine 0 -t 1h "$KEY")
+	spawn run "$REDLOCK" run -v --quarantine 0 -t 3s "$KEY-2" sh -c 'touch "$1"; until [ -e "$2" ]; do sleep 0.1; done' \
+		- "$TMP/ran" "$TMP/end"
+	wait_until '[[ -e $TMP/ran ]]'
+	perl -e 'print pack "q3", 0, 0, 0' 1<>"$clock"
+	for i in 0 1 2; do
+		wait_until "[[ \$(rcli $i INFO server) == *uptime_in_seconds:-* ]]"
+		rcli "$i" CLIENT KILL TYPE normal SKIPME yes
+	done
+	redlock acquire -n "$KEY-3"
+	expect 69 '' "redlock: $KEY-3: no quorum: .*: its clock was set back to before it started: .*"
+	[[ $stderr != *"up for only"* ]]
+	redlock extend -t 2h "$KEY" "$token"
+	expect 0
+	redlock release "$KEY" "$token"
+	expect 0
+	wait_until 'key_free 0 1 2'
+	# (one of them may have been on its way when the connections were killed)
+	renewed=$(grep -c ': renewed, ' "$TMP/run.err") || true
+	wait_until "((\$(grep -c ': renewed, ' '$TMP/run.err') >= renewed + 2))"
+	touch "$TMP/end"
+	finish run
+	[[ $status == 0 ]]
+	wait_until 'KEY=$KEY-2 key_free 0 1 2'
+	redlock acquire -n --quarantine 0 "$KEY-3"
+	expect 0 '[0-9a-f]{32}'
+}

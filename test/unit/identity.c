@@ -5,6 +5,7 @@
 
 #include <hiredis.h>
 
+#include "base/deadline.h"
 #include "base/lease.h"
 #include "check.h"
 
@@ -123,6 +124,29 @@ static void check_users(void)
 		   false);
 }
 
+static int result;
+
+static void try_info(struct identity *identity, const struct reply *reply)
+{
+	result = identity_read_info(identity, reply);
+}
+
+static void check_uptime(const char *uptime, int expected, bool set_back)
+{
+	struct identity identity = {0};
+	char info[200], said[250];
+
+	snprintf(info, sizeof(info),
+		 "# Server\r\nrun_id:" ID "\r\nuptime_in_seconds:%s\r\n",
+		 uptime);
+	snprintf(said, sizeof(said), "$%zu\r\n%s\r\n", strlen(info), info);
+	hear(&identity, said, try_info);
+	CHECK(result == expected && identity.known == (expected == 0) &&
+		      identity.set_back == set_back &&
+		      (!set_back || identity.started >= clock_ms()),
+	      "up for %s s", uptime);
+}
+
 int main(void)
 {
 	const long day = LEASE_LONGEST / 1000;
@@ -141,5 +165,13 @@ int main(void)
 	check_doubt("redis_version:7.0.15\r\n", 1, EVERYSEC, true, false);
 	check_doubt("redis_version:5.0.14\r\n", 1, EVERYSEC, false, false);
 	check_users();
+	/* a clock that was set back to before its start */
+	check_uptime("0", 0, false);
+	check_uptime("-1", 0, true);
+	check_uptime("-599", 0, true);
+	check_uptime("-99999999999", -1, false);
+	check_uptime("-", -1, false);
+	check_uptime("--1", -1, false);
+	check_uptime("", -1, false);
 	return check_result();
 }
