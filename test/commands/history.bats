@@ -510,11 +510,6 @@ from_its_beginning() {
 	on_one_and_three from_its_beginning
 }
 
-# turn SECONDS: the servers' clocks, from the true time.
-turn() {
-	perl -e 'open F, "+<", $ARGV[0]; syswrite F, pack "q3", $ARGV[1] * 1e9, 0, 0' "$CLOCK_FILE" "$1"
-}
-
 by_their_clocks() {
 	turn 0
 	redlock run --once-in 1h "$KEY" echo ran
@@ -528,10 +523,7 @@ by_their_clocks() {
 }
 
 @test "--once-in: how long ago a success was is told by the servers' clocks, not by ours" {
-	set_new
-	CLOCK_FILE=$SET/clock
-	perl -e 'print pack "q3", 0, 0, 0' >"$CLOCK_FILE"
-	CLOCK=$CLOCK_FILE LD_PRELOAD=$TOOLS/clock.so servers_start 3
+	clocked servers_start 3
 	on_one_and_three by_their_clocks
 }
 

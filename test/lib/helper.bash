@@ -871,6 +871,18 @@ counted() {
 	for i; do [[ $(rcli "$i" HGET "$KEY" "$token") == "$count" ]] || return; done
 }
 
+# clocked COMMAND...: the servers that it starts have a clock of their own, which can be turned.
+clocked() {
+	CLOCK_FILE=$TMP/clock
+	[[ -e $CLOCK_FILE ]] || perl -e 'print pack "q3", 0, 0, 0' >"$CLOCK_FILE"
+	CLOCK=$CLOCK_FILE LD_PRELOAD=$TOOLS/clock.so "$@"
+}
+
+# turn SECONDS: that clock, from the true time.
+turn() {
+	perl -e 'open F, "+<", $ARGV[0]; syswrite F, pack "q3", $ARGV[1] * 1e9, 0, 0' "$CLOCK_FILE" "$1"
+}
+
 # server_ms I: its clock, in milliseconds since 1970.
 server_ms() {
 	rcli "$1" TIME | awk '{ t[NR] = $1 } END { printf "%.0f\n", t[1] * 1000 + int(t[2] / 1000) }'

@@ -92,6 +92,17 @@ record_has_age() {
 	(($(date +%s%3N) - $(rcli "$1" HGET "$(record)" began) >= $2))
 }
 
+@test "a record that began before the clock was set back is young, and gets older" {
+	servers_start 3
+	clocked server_reload 0 1
+	turn 600
+	redlock acquire --quarantine 0 "$KEY" && redlock release "$KEY" "$output"
+	wait_until 'record_has_age 2 2000'
+	turn 0
+	redlock acquire --quarantine 0 -n -t 2s "$KEY"
+	expect 0 '[0-9a-f]{32}' "redlock: $KEY: still waiting: .*it has known KEY for only .*"
+}
+
 @test "the same with every kind of lock, and with --poll" {
 	local kind
 	servers_start 3

@@ -23,14 +23,17 @@ local own = place_of(token, hold)
 local line = kind == 'none' and waits or queue
 
 -- For how long this server has known KEY without a gap (ms), and who held it last. A waiter that
--- takes nothing begins no record.
+-- takes nothing begins no record. A record that began in the future was begun before the clock was set back:
+-- its age is counted from now, as it would be 0 until the clock is there again.
 local function remember(in_use)
   note_loss(in_use)
   local began, last = number(get('began')), get('last')
-  if kind ~= 'none' and not began then
-    began = now
+  if kind ~= 'none' and (began or now + 1) > now then
     call('hset', record, 'began', format('%.0f', now))
-    try('pexpire', record, max(call('pttl', key), wish.ttl) + outlives(description))
+    if not began then
+      try('pexpire', record, max(call('pttl', key), wish.ttl) + outlives(description))
+    end
+    began = now
   end
   return max(min(now - (began or now), 2^53), 0), last or ''
 end
