@@ -65,6 +65,21 @@ had_split() {
 	in_order 6
 }
 
+@test "who waits while the server's clock is set back stays in front of those who come later" {
+	local first
+	clocked servers_start 1
+	turn 3600
+	take
+	line_up w1
+	line_up w2
+	first=$(queue_at 0)
+	turn 0
+	line_up w3
+	wait_until '[[ $(queue_at 0 | head -n 2) == "$first" ]]'
+	give_back
+	in_line w1 w2 w3
+}
+
 @test "the queue is the same on all servers" {
 	local i
 	take

@@ -110,7 +110,11 @@ elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= exclusive and not is_lo
   leave(line, own)
   return refuse('NOLOCK', in_use)
 elseif wish.kept == 0 and (wait == '1' or others) then
-  call('zadd', line, 'nx', now - waited, own)
+  -- if the clock has been set back since, whoever came later would pass
+  local came = number(call('zscore', line, own))
+  if not came or came > now - waited + 1000 then
+    call('zadd', line, now - waited, own)
+  end
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
     format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
   call('pexpire', line, '60000')
