@@ -11,7 +11,8 @@ setup_file() {
 	local overrides=${MAKEFLAGS-}
 	[[ $overrides == *'-- '* ]] || overrides='-- '
 	MAKEFLAGS="-- ${overrides##*-- }" make -s -j2 -C "$ROOT" build/simulate/simulate \
-		build/simulate/differential build/test/clock.so build/simulate/mutant/release-anybody/simulate \
+		build/simulate/differential build/test/clock.so \
+		build/simulate/mutant/{release-anybody,young-is-old}/simulate \
 		>"$BATS_FILE_TMPDIR/make" 2>&1 || {
 		cat "$BATS_FILE_TMPDIR/make"
 		return 1
@@ -43,6 +44,11 @@ setup() {
 @test "the simulation finds a release that compares nothing" {
 	run build/simulate/mutant/release-anybody/simulate 5
 	[[ $status == 1 && $output == *"seed 5: two hold key0"* ]]
+}
+
+@test "the simulation finds young records that are relied on" {
+	run build/simulate/mutant/young-is-old/simulate 2
+	[[ $status == 1 && $output == *"seed 2: two hold key0"* ]]
 }
 
 @test "a run that breaks a promise can be made smaller" {

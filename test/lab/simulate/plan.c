@@ -148,11 +148,12 @@ static size_t pick_holder(struct chance *chance)
 	return plan.clients;
 }
 
-/* Most of the others come often and do not wait: whoever waits has heard of the holder. */
+/* Most of the others come often and do not wait: whoever waits has heard of the holder, and what
+ * it is granted elsewhere keeps the others out. */
 static void draw_hiding(uint64_t seed)
 {
 	static const int64_t short_ttls[] = {1000, 2000};
-	struct chance chance = chance_of(seed, 5);
+	struct chance chance = chance_of(seed, 5), anew = chance_of(seed, 9);
 	struct hiding *hiding = &plan.hiding;
 
 	if (plan.servers < 3 || plan_several || !chance_is(&chance, 350))
@@ -162,6 +163,7 @@ static void draw_hiding(uint64_t seed)
 		return;
 	plan.hides = plan.uneven = true;
 	hiding->silent = chance_is(&chance, 250);
+	hiding->anew = !hiding->silent && chance_is(&anew, 400);
 	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
 		hiding->away[(hiding->holder + n) % plan.servers] = true;
 	for (size_t i = 0; i < plan.keys; i++)
@@ -171,7 +173,8 @@ static void draw_hiding(uint64_t seed)
 		bool holds = i == hiding->holder;
 
 		client->ttl = holds ? HIDDEN_TTL : pick(&chance, short_ttls, 2);
-		client->nonblock = !holds && chance_is(&chance, 600);
+		client->nonblock =
+			!holds && (chance_is(&chance, 600) || hiding->anew);
 		client->poll = client->poll && !holds;
 		client->limit = holds ? -1 : client->limit;
 		client->think = 500;
@@ -473,6 +476,8 @@ static enum fault_kind draw_kind(struct chance *chance)
 					       FAULT_EVICTED, FAULT_KILL,
 					       FAULT_WALL};
 
+	if (plan.hides && plan.hiding.anew)
+		return FAULT_EMPTIED;
 	if (plan.hides)
 		return plan.hiding.silent
 			       ? FAULT_AMNESIA
@@ -574,7 +579,7 @@ static void draw_forgetting(struct chance *chance)
 
 	if (plan.hides) {
 		forgetting = plan.hiding.silent ? 0 : 3;
-		guessed = true;
+		guessed = !plan.hiding.anew;
 	}
 	plan.forgetting = forgetting < 3 ? FORGETS_AT_ANY_TIME
 			  : forgetting == 3 || (forgetting < 6 && plan.uneven)
@@ -583,7 +588,7 @@ static void draw_forgetting(struct chance *chance)
 	for (size_t i = 0; i < plan.clients; i++) {
 		struct client_plan *client = &plan.client[i];
 
-		if (plan.forgetting == FORGETS_TOLD)
+		if (plan.forgetting == FORGETS_TOLD && !plan.hiding.anew)
 			client->quarantine = client->ttl;
 		else if (guessed)
 			client->quarantine = lease_quarantine(client->ttl);
@@ -666,6 +671,7 @@ void plan_print(void)
 			       plan.hiding.holder, i,
 			       plan.hiding.silent ? ", and the others reach "
 						    "nobody who knows it"
+			       : plan.hiding.anew ? ", and all but one forget"
 						  : "");
 	for (size_t i = 0; i < plan.servers; i++)
 		if (plan.away[i])
@@ -802,15 +808,19 @@ static bool has_old_record(struct node *node, size_t key)
 	return began != 0 && began <= now - 2 * longest_ttl();
 }
 
-/* Whether one other server knows all holders that this one knows. */
+/* Whether another server knows all holders that this one knows. */
+static bool is_known_by(const struct node *other, const struct node *node,
+			size_t key)
+{
+	return other->up &&
+	       store_is_covered(node->store, node_now(node) / MS, name_of(key),
+				other->store, node_now(other) / MS);
+}
+
 static bool is_known_elsewhere(const struct node *node, size_t key)
 {
-	struct word name = name_of(key);
-
 	for (size_t i = 0; i < plan.servers; i++)
-		if (&nodes[i] != node && nodes[i].up &&
-		    store_is_covered(node->store, node_now(node) / MS, name,
-				     nodes[i].store, node_now(&nodes[i]) / MS))
+		if (&nodes[i] != node && is_known_by(&nodes[i], node, key))
 			return true;
 	return false;
 }
@@ -856,6 +866,13 @@ static void evict(struct node *node, size_t key)
 		network_record = NULL; /* there is no telling Redis of this */
 }
 
+static void empty(struct node *node)
+{
+	world_tell(node->name, "is emptied");
+	store_clear(node->store);
+	network_note_loss(node, true);
+}
+
 static void forget(struct node *node, const struct fault *fault)
 {
 	bool empties = fault->kind == FAULT_EMPTIED;
@@ -873,9 +890,7 @@ static void forget(struct node *node, const struct fault *fault)
 		return;
 	}
 	if (empties) {
-		world_tell(node->name, "is emptied");
-		store_clear(node->store);
-		network_note_loss(node, true);
+		empty(node);
 		return;
 	}
 	if (node->keeps != KEEPS_NOTHING)
@@ -943,10 +958,34 @@ static void silence_others(const struct node *node)
 				cut(k, i, 0, HIDDEN_TTL * MS);
 }
 
+/* All but one, which knows the hidden holder, and whomever else they know. */
+static void empty_others(const struct node *node)
+{
+	size_t knows = (node->number + 1) % plan.servers;
+
+	while (plan.hiding.away[knows])
+		knows = (knows + 1) % plan.servers;
+	for (size_t i = 0; i < plan.servers; i++)
+		for (size_t k = 0; k < plan.keys; k++)
+			if (!is_known_by(&nodes[knows], &nodes[i], k) ||
+			    world_now < lost + (longest_ttl() + 1000) * MS) {
+				world_tell("servers", "may not forget now");
+				return;
+			}
+	lost = world_now;
+	for (size_t i = 0; i < plan.servers; i++)
+		if (i != knows)
+			empty(&nodes[i]);
+}
+
 static void befall_server(struct node *node, const struct fault *fault)
 {
 	int64_t ends = world_now + fault->lasts;
 
+	if (plan.hides && plan.hiding.anew) {
+		empty_others(node);
+		return;
+	}
 	if (plan.hides) {
 		forget(node, fault);
 		silence_others(node);

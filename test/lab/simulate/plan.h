@@ -118,11 +118,14 @@ enum forgetting {
 /* One client holds a key for long, by a bare quorum: it never reaches the other servers.
  * While it does, a server of that quorum forgets, and others want the key, whose ttls are
  * shorter. The server that still knows the holder tells them (FORGETS_TOLD). Or it is
- * out of their reach; then the quarantine is the default, which is longer than any ttl. */
+ * out of their reach; then the quarantine is the default, which is longer than any ttl. Or
+ * all servers but that one are emptied at once, so that their records are equally young;
+ * then the quarantine is as long as any ttl, and so are records old that tell of nobody. */
 struct hiding {
 	size_t holder;
 	bool away[NODES_MOST]; /* servers that it does not reach */
 	bool silent; /* the server that knows it is out of reach of the others */
+	bool anew;   /* all servers but that one forget at once */
 };
 
 struct plan {

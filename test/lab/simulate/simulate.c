@@ -18,7 +18,8 @@
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that shows it:
  *
- *	once-anyway 2, release-anybody 2, get-then-del 2, keeps-broken 3, extend-anybody 5,
+ *	once-anyway 2, release-anybody 2, get-then-del 2, young-is-old 2, keeps-broken 3,
+ *	extend-anybody 5,
  *	validity-from-reply 7, silent-unreleased 8, no-record 15, no-until 15,
  *	extend-shortens 18, slots-together 18, late-reply 20, no-quarantine 30,
  *	no-learning 30, no-drift 70, stale-message 111, short-quarantine 158, no-hearing 234
@@ -31,9 +32,8 @@
  * stopped the next in line), with --several 84 (a break that calls a lock released which is
  * held), and 1200 (two owners that wait for each other).
  *
- * What it has not shown in a few hundred seeds: young-is-old, as the key must be new to all
- * servers but those that know the holder; raise-always, reads-on and slot-unchecked, as they
- * need several rare things at once. What it cannot see: blind-is-empty, parents-only and
+ * What it has not shown in a few hundred seeds: raise-always, reads-on and slot-unchecked, as
+ * they need several rare things at once. What it cannot see: blind-is-empty, parents-only and
  * no-guard (processes), hung-answer and hung-message (Sentinels), unacknowledged (replicas),
  * trusts-file (users), later-is-ours (other versions).
  *
