@@ -31,7 +31,8 @@ struct client {
 	struct chance exits; /* how COMMAND ends, with --once-in */
 	struct chance whims; /* whether it asks others to stop */
 	struct command command;
-	struct fiber *supervisor; /* waits for COMMAND */
+	const struct session *session; /* whose locks COMMAND runs with */
+	struct fiber *supervisor;      /* waits for COMMAND */
 	bool ends;
 };
 
@@ -114,11 +115,26 @@ static void do_watch(void *context, uint64_t life)
 			 client, life);
 }
 
+static void tell_belief(const struct client *client)
+{
+	const struct session *session = client->session;
+
+	for (size_t i = 0; session != NULL && i < session->count; i++) {
+		const struct grant *grant = &session->locks[i]->grant;
+
+		judge_belief(client->number, plan_wanted(client->number, i),
+			     grant->token,
+			     clock_when(&client->process.boot,
+					grant->valid.at * MS));
+	}
+}
+
 /* Whenever its times have changed. */
 static void watch_command(void *context)
 {
 	struct client *client = context;
 
+	tell_belief(client);
 	do_watch(client, client->command.life);
 }
 
@@ -163,6 +179,7 @@ static bool start_command(struct client *client, const struct session *session,
 	for (size_t i = 0; i < session->count; i++)
 		tell_judges(client, session->locks[i],
 			    plan_wanted(client->number, i));
+	client->session = session;
 	plan_held(client->number);
 	world_at(world_now + lasts, do_exit, client, life);
 	watch_command(client);
@@ -382,6 +399,7 @@ static void hold(struct client *client, struct session *session)
 		how = end_of(client);
 		watchdogs_release(&watchdogs);
 	}
+	client->session = NULL;
 	give_back(&giving, how, lost);
 }
 
@@ -423,6 +441,8 @@ static void go_on(struct client *client, const struct grant *grant,
 				     ? (int64_t)client->number % 2 + 1
 				     : grant->slot);
 	}
+	judge_belief(client->number, client->plan->key, grant->token,
+		     clock_when(&client->process.boot, valid.at * MS));
 	watch_command(client);
 }
 
@@ -480,6 +500,7 @@ static void use(struct client *client, struct session *session)
 
 	if (!start_command(client, session, INT64_MAX / 2 - world_now))
 		ends = world_now;
+	client->session = NULL;
 	cmd_close(session);
 	session->count = 0;
 	while (held && world_now < ends) {
@@ -556,6 +577,7 @@ static void die(struct process *process)
 	judge_served(client->number);
 	judge_killed(client->number);
 	client->supervisor = NULL;
+	client->session = NULL;
 	if (client->command.runs)
 		stop_command(client, deadline_earlier(soon, times.end));
 	world_at(plan_return(client->number, &client->chance), do_live, client,

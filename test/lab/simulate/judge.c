@@ -109,13 +109,51 @@ static void raise(int64_t *fence, int64_t to)
 		*fence = to;
 }
 
+static int64_t number_at(struct node *node, size_t key, const char *field)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "{%s}:redlock", plan.key[key].name);
+	return store_field(node->store, node_now(node) / MS,
+			   (struct word){name, strlen(name)}, field);
+}
+
+/* Whether the server has lost data since an attempt that has KEY now began. */
+static bool has_lost(const struct node *node, size_t key)
+{
+	return node->lost >= world_now - plan.key[key].ttl * MS;
+}
+
+/* A quorum has stored it, so the next holder hears of it from one of these at least. */
+static void check_stored(size_t client, size_t key)
+{
+	int64_t fence = holds[client][key].fence;
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan.servers; i++)
+		count += has_lost(&nodes[i], key) ||
+			 number_at(&nodes[i], key, "fence") >= fence;
+	if (count <= plan.servers / 2)
+		world_violation("client %zu holds %s with the fence %lld, "
+				"which only %zu servers have stored",
+				client, plan.key[key].name, (long long)fence,
+				count);
+}
+
+static bool are_fences_judged(size_t key)
+{
+	return plan.forgetting == FORGETS_CAUGHT_UP &&
+	       plan.key[key].remember < 0;
+}
+
 static void check_fence(size_t client, size_t key)
 {
 	const struct hold *hold = &holds[client][key];
 	int64_t earlier = earlier_fence(key, hold);
 
-	if (hold->fence <= earlier && plan.forgetting == FORGETS_CAUGHT_UP &&
-	    plan.key[key].remember < 0)
+	if (are_fences_judged(key))
+		check_stored(client, key);
+	if (hold->fence <= earlier && are_fences_judged(key))
 		world_violation("client %zu holds %s with the fence %lld, "
 				"and an earlier one had %lld",
 				client, plan.key[key].name,
@@ -127,6 +165,48 @@ static void check_fence(size_t client, size_t key)
 		raise(&largest[key].owned[hold->part], hold->fence);
 	if (hold->kind == KIND_PERMITS)
 		raise(&largest[key].slot[hold->part], hold->fence);
+}
+
+/* Until when (us) a server has it for this token, which may have lost it since. */
+static int64_t lease_at(struct node *node, size_t key, const char *token)
+{
+	const char *name = plan.key[key].name;
+	int64_t ends = store_lease(node->store, node_now(node) / MS,
+				   (struct word){name, strlen(name)}, token);
+
+	if (has_lost(node, key))
+		return INT64_MAX;
+	return ends < 0 ? -1 : clock_when(&node->wall, ends * MS);
+}
+
+static int64_t slot_at(struct node *node, size_t key, const char *token)
+{
+	char field[TOKEN_LONGEST + 8];
+
+	snprintf(field, sizeof(field), "slot:%s", token);
+	return number_at(node, key, field) % (1 << 20);
+}
+
+void judge_belief(size_t client, size_t key, const char *token, int64_t until)
+{
+	const struct hold *hold = &holds[client][key];
+	size_t count = 0;
+
+	if (!hold->runs || until <= world_now)
+		return;
+	for (size_t i = 0; i < plan.servers; i++) {
+		int64_t ends = lease_at(&nodes[i], key, token);
+
+		count += ends == INT64_MAX ||
+			 (ends >= until &&
+			  (hold->kind != KIND_PERMITS ||
+			   slot_at(&nodes[i], key, token) == hold->part));
+	}
+	if (count <= plan.servers / 2)
+		world_violation("client %zu believes in %s until %.6f, and "
+				"only %zu servers have it for as long",
+				client, plan.key[key].name, (double)until / 1e6,
+				count);
 }
 
 static bool is_settled(void)

@@ -1,5 +1,15 @@
 /*
  * What redlock promises, judged while it happens. A promise that is broken ends the run.
+ *
+ * Two that hold a key at once, and a fence that falls, are seldom seen: whoever is the next
+ * must come in that moment, and reach the right servers. So what these promises rest on
+ * (lock.h) is judged as well, whenever a lock is taken or renewed:
+ *
+ *  - As long as a client believes in its lock, a quorum of servers has it. None of them
+ *    lets it end sooner, or gives it another slot.
+ *  - A quorum of servers has stored its fence.
+ *
+ * A server that has lost data within a ttl counts as one of them: it may have voted before.
  */
 #ifndef JUDGE_H
 #define JUDGE_H
@@ -10,6 +20,10 @@
  * of a reentrant lock, or the slot of a permit, else 0. */
 void judge_begin(size_t client, size_t key, int64_t fence, int64_t part);
 void judge_end(size_t client);
+
+/* A client whose COMMAND runs believes in its lock until then (us): for as long, a quorum of
+ * servers has it, and the same slot of it. */
+void judge_belief(size_t client, size_t key, const char *token, int64_t until);
 
 /* A client waits in the queue, or does no longer. */
 void judge_wait(size_t client);

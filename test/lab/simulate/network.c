@@ -30,6 +30,7 @@ struct connection {
 	unsigned node_life;
 	size_t host;
 	int64_t arrival[2]; /* of the last segment */
+	int64_t held;       /* until then nothing more is read of it */
 	bool forgotten;     /* nothing gets through any more */
 	/* the client's end */
 	bool open, up, ended;
@@ -72,6 +73,8 @@ static void record(const struct node *node, enum entry_kind kind,
 void network_note_loss(struct node *node, bool data)
 {
 	node->losses += data;
+	if (data)
+		node->lost = world_now;
 	record(node, data ? ENTRY_EMPTY : ENTRY_SCRIPTS, 0, "", 0);
 }
 
@@ -98,6 +101,10 @@ static void do_arrive(void *context, uint64_t way)
 {
 	struct segment *segment = context;
 
+	if (way == TO_SERVER && segment->connection->held > world_now) {
+		world_at(segment->connection->held, do_arrive, segment, way);
+		return;
+	}
 	world_mix(segment->size * 8 + segment->kind);
 	if (!segment->connection->forgotten) {
 		if (way == TO_SERVER)
@@ -411,15 +418,111 @@ static bool breaks(struct connection *connection, bool *when)
 	return true;
 }
 
+/* Whether the token has another slot than its request names: "N/slot/moves". */
+static bool is_move(const struct node *node, const struct word *words)
+{
+	const struct word *token = &words[9], *permits = &words[15];
+	const char *slash = memchr(permits->data, '/', permits->length);
+	char field[80];
+	int64_t has;
+
+	if (slash == NULL)
+		return false;
+	snprintf(field, sizeof(field), "slot:%.*s", (int)token->length,
+		 token->data);
+	has = store_field(node->store, node_now(node) / MS, words[4], field);
+	return has > 0 && has % (1 << 20) != strtol(slash + 1, NULL, 10);
+}
+
+/* By what script.c sends: EVALSHA SHA1 KEYS KEY ... database token ARGUMENT ... */
+static enum request_kind kind_of(const struct node *node,
+				 const struct word *words, size_t count)
+{
+	const struct word *more = &words[10];
+
+	if (!word_is(words[0], "eval") && !word_is(words[0], "evalsha"))
+		return REQUEST_OTHER;
+	if (count == 8 && word_is(words[2], "2"))
+		return REQUEST_RAISE;
+	if (count < 13 || !word_is(words[2], "5"))
+		return REQUEST_OTHER;
+	if (count == 21)
+		return is_move(node, words)    ? REQUEST_MOVE
+		       : word_is(more[3], "0") ? REQUEST_ACQUIRE
+					       : REQUEST_PUT_BACK;
+	if (count == 14 ||
+	    (count == 13 && more[0].length > 0 && more[0].length < 20 &&
+	     *more[0].data >= '0' && *more[0].data <= '9'))
+		return REQUEST_EXTEND;
+	return count == 13 && (more[0].length > 0 && more[0].length != 40)
+		       ? REQUEST_RELEASE
+		       : REQUEST_OTHER;
+}
+
+static void serve(struct connection *connection);
+
+static void do_serve(void *context, uint64_t value)
+{
+	(void)value;
+	serve(context);
+}
+
+const char *const request_names[REQUEST_KINDS] = {
+	[REQUEST_ACQUIRE] = "an acquire", [REQUEST_PUT_BACK] = "a put-back",
+	[REQUEST_MOVE] = "a move",        [REQUEST_RAISE] = "a raise",
+	[REQUEST_EXTEND] = "an extend",   [REQUEST_RELEASE] = "a release",
+};
+
+/* The link is cut, mostly for a moment. The request is executed when it is mended; or its
+ * connection is reset before; or it is executed at once, and its answer is late. True: it is not
+ * executed, or not yet. */
+static bool is_cut_at(struct connection *connection, enum request_kind kind)
+{
+	struct node *node = connection->node;
+	struct link *link = &links[connection->host][node->number];
+	const struct cuts *cuts = &node->cuts[kind];
+	int64_t ends, how; /* 0: late, 1: never, 2: its answer is late */
+
+	if (world_now >= cuts->until || !chance_is(&node->chance, cuts->rate))
+		return false;
+	how = chance_between(&node->chance, 0, 2);
+	ends = world_now + chance_between(&node->chance, 0,
+					  chance_is(&node->chance, 700)
+						  ? 300 * MS
+						  : cuts->longest);
+	world_tell("FAULT", "client %zu and server %zu are cut off at %s%s",
+		   connection->host, node->number, request_names[kind],
+		   how == 0   ? ", which comes late"
+		   : how == 1 ? ", which never comes"
+			      : ", and its answer is late");
+	if (how == 0) {
+		send_output(connection);
+		connection->held = ends;
+		world_at(ends, do_serve, connection, 0);
+	} else if (how == 1) {
+		connection->output.length = 0;
+		close_at_server(connection, RESET);
+	}
+	for (size_t way = 0; way < 2; way++)
+		if (link->cut[way] < ends)
+			link->cut[way] = ends;
+	return how < 2;
+}
+
 static void serve(struct connection *connection)
 {
 	struct node *node = connection->node;
 	struct word words[WORDS_MOST];
 	size_t count, length, before;
+	enum request_kind kind;
 
 	while (!connection->closed && !node->stopped &&
+	       connection->held <= world_now &&
 	       (length = read_request(&connection->input, words, &count)) > 0) {
 		if (breaks(connection, &node->breaks_before))
+			return;
+		kind = kind_of(node, words, count);
+		if (kind < REQUEST_KINDS && is_cut_at(connection, kind))
 			return;
 		record(node, ENTRY_REQUEST, connection->id,
 		       connection->input.data, length);
@@ -488,6 +591,7 @@ void network_boot(struct node *node, int64_t uptime)
 
 	node->up = node->powered = true;
 	node->life = 1;
+	node->lost = -1000 * SECOND;
 	node->store = store_new(&host);
 	node->started = node_now(node) - uptime;
 	name_run(node);

@@ -24,6 +24,28 @@
 
 enum persistence { KEEPS_NOTHING, KEEPS_SOON, KEEPS_ALWAYS };
 
+/* A lock's requests, as far as faults aim at them. */
+enum request_kind {
+	REQUEST_ACQUIRE,
+	REQUEST_PUT_BACK,
+	REQUEST_MOVE, /* of a token to another slot */
+	REQUEST_RAISE,
+	REQUEST_EXTEND,
+	REQUEST_RELEASE,
+	REQUEST_KINDS,
+	REQUEST_OTHER = REQUEST_KINDS,
+};
+
+extern const char *const request_names[REQUEST_KINDS];
+
+/* How often the link that such a request came by is cut then. It is executed late, or never, or
+ * its answer is late. */
+struct cuts {
+	int64_t rate;    /* per mille */
+	int64_t until;   /* us */
+	int64_t longest; /* us */
+};
+
 struct node {
 	size_t number;
 	enum persistence keeps;
@@ -31,12 +53,14 @@ struct node {
 	bool up, stopped, powered;
 	unsigned life;   /* how often it was started */
 	unsigned losses; /* how often it has forgotten something */
+	int64_t lost;    /* when it last did, or lost a key */
 	char run_id[41];
 	struct clock wall;
 	int64_t started;  /* us, by its wall clock */
 	int64_t slowness; /* us that an answer takes */
 	/* the next request: its connection breaks before or after it is executed */
 	bool breaks_before, breaks_after;
+	struct cuts cuts[REQUEST_KINDS];
 	struct chance chance;
 	char name[12];
 };

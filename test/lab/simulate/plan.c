@@ -11,6 +11,7 @@
 #define HIDDEN_TTL 10000      /* ms: long enough for others to come meanwhile */
 #define DRIFT 4800 /* millionths that a clock is fast or slow, at most */
 #define AGE (5 * 86400 * SECOND) /* of servers, when the world begins */
+#define CUTS 350                 /* per mille of the seeds: plan.cuts */
 #define ARMED SECOND             /* that a fault waits for a holder, at most */
 #define CALM 6 /* times as long as in a storm nothing is wanted */
 #define EPOCH (1700000000 * SECOND)
@@ -54,6 +55,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_PAUSE] = "a client is paused",
 	[FAULT_KILL] = "a client is killed",
 	[FAULT_WALL] = "a wall clock is set",
+	[FAULT_REQUEST] = "a link is cut at a request",
 };
 
 /* --- what there is --------------------------------------------------------- */
@@ -300,6 +302,29 @@ static void draw_uses(uint64_t seed)
 					plan.client[i].also_count == 0;
 }
 
+/* Several want the same key soon again, so votes are split, servers come to store different
+ * fences, and it matters which requests get through. */
+static void draw_cuts(uint64_t seed)
+{
+	static const int64_t holds[] = {5, 20, 100};
+	struct chance chance = chance_of(seed, 10);
+
+	if (plan.servers < 3 || plan.hides || plan.crowds ||
+	    !chance_is(&chance, CUTS))
+		return;
+	plan.cuts = true;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->think = chance_between(&chance, 0, 300);
+		if (client->kind == KIND_PERMITS)
+			client->hold = plan.key[client->key].ttl *
+				       chance_between(&chance, 1, 6) / 2;
+		else if (chance_is(&chance, 700))
+			client->hold = pick(&chance, holds, 3);
+	}
+}
+
 static void draw_lease(struct chance *chance, struct client_plan *client)
 {
 	int64_t longest = plan.key[client->key].ttl;
@@ -484,8 +509,7 @@ static enum fault_kind draw_kind(struct chance *chance)
 			       : hidden[chance_between(chance, 0, 3)];
 	return plan.forgetting == FORGETS_TOLD
 		       ? told[chance_between(chance, 0, 4)]
-		       : (enum fault_kind)chance_between(chance, 0,
-							 FAULT_KINDS - 1);
+		       : (enum fault_kind)chance_between(chance, 0, FAULT_WALL);
 }
 
 static void draw_fault(struct chance *chance, int64_t from, int64_t until)
@@ -515,32 +539,65 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 static int64_t ends_at(const struct fault *fault)
 {
 	bool cuts_more =
-		fault->kind == FAULT_LATE ||
+		fault->kind == FAULT_LATE || fault->kind == FAULT_REQUEST ||
 		(plan.forgetting == FORGETS_AT_ANY_TIME &&
 		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA);
 
 	return fault->at + fault->lasts + cuts_more * 2 * longest_ttl() * MS;
 }
 
+/* All the time, at each server: often, now and then or never, for each kind of request. */
+static void draw_cut_at(struct chance *chance, enum request_kind kind,
+			int64_t from, int64_t until)
+{
+	static const int64_t most[REQUEST_KINDS] = {
+		[REQUEST_ACQUIRE] = 100, [REQUEST_PUT_BACK] = 500,
+		[REQUEST_MOVE] = 1000,   [REQUEST_RAISE] = 1000,
+		[REQUEST_EXTEND] = 200,  [REQUEST_RELEASE] = 200,
+	};
+	static const int64_t parts[] = {0, 10, 40, 100};
+
+	plan.fault[plan.faults++] = (struct fault){
+		.kind = FAULT_REQUEST,
+		.at = from,
+		.lasts = until - from,
+		.request = kind,
+		.detail = most[kind] * pick(chance, parts, 4) / 100,
+	};
+}
+
+static int64_t draw_storm(struct chance *chance)
+{
+	if (plan.hides)
+		return 30 * SECOND;
+	return (chance_between(chance, 2, 10) + plan.cuts * 20) * SECOND;
+}
+
 static void draw_faults(struct chance *chance)
 {
+	struct chance cutting = chance_of(plan.seed, 11);
 	int64_t at = chance_between(chance, 0, 4) * SECOND;
 	int64_t quarantine = plan.quarantine > longest_ttl() ? plan.quarantine
 							     : longest_ttl();
 
 	plan.stretches = chance_is(chance, 150) ? 2 : 1;
 	for (size_t i = 0; i < plan.stretches; i++) {
-		int64_t lasts =
-			plan.hides ? 30 * SECOND
-				   : chance_between(chance, 2, 10) * SECOND;
-		int64_t count = plan.hides ? 3 : chance_between(chance, 0, 25);
+		int64_t lasts = draw_storm(chance);
+		size_t count =
+			plan.hides ? 3 : (size_t)chance_between(chance, 0, 25);
+		size_t cuts = plan.cuts ? REQUEST_KINDS : 0;
 		struct stretch *calm = &plan.stretch[i];
 
 		calm->begins = at + lasts;
-		for (int64_t n = 0; n < count; n++) {
+		for (size_t n = 0; n < count + cuts; n++) {
 			const struct fault *fault = &plan.fault[plan.faults];
 
-			draw_fault(chance, at, at + lasts);
+			if (n < count)
+				draw_fault(chance, at, at + lasts);
+			else
+				draw_cut_at(&cutting,
+					    (enum request_kind)(n - count), at,
+					    at + lasts);
 			if (ends_at(fault) > calm->begins)
 				calm->begins = ends_at(fault);
 		}
@@ -577,6 +634,8 @@ static void draw_forgetting(struct chance *chance)
 	int64_t forgetting = chance_between(chance, 0, 9);
 	bool guessed = chance_is(chance, plan.uneven ? 500 : 50);
 
+	if (plan.cuts)
+		forgetting = 9;
 	if (plan.hides) {
 		forgetting = plan.hiding.silent ? 0 : 3;
 		guessed = !plan.hiding.anew;
@@ -617,6 +676,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_crowd(seed);
 	draw_away(seed);
 	draw_uses(seed);
+	draw_cuts(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -655,6 +715,17 @@ static void print_client(size_t i, const struct client_plan *client)
 	       (long long)client->hold, (long long)client->limit);
 }
 
+static void print_fault(size_t i, const struct fault *fault)
+{
+	printf("fault %zu at %.3f for %.3f s: %s ", i, (double)fault->at / 1e6,
+	       (double)fault->lasts / 1e6, fault_names[fault->kind]);
+	if (fault->kind == FAULT_REQUEST)
+		printf("(%s, %lld of 1000)\n", request_names[fault->request],
+		       (long long)fault->detail);
+	else
+		printf("(client %zu, server %zu)\n", fault->host, fault->node);
+}
+
 void plan_print(void)
 {
 	static const char *const forgettings[] = {
@@ -679,6 +750,8 @@ void plan_print(void)
 			       plan.away_stopped ? "stopped" : "out of reach");
 	if (plan.crowds)
 		printf("all clients come at the same moment\n");
+	if (plan.cuts)
+		printf("links are cut at requests\n");
 	if (plan.breaks)
 		printf("now and then one asks the holders to stop\n");
 	for (size_t i = 0; i < plan.keys; i++)
@@ -692,12 +765,7 @@ void plan_print(void)
 			print_client(i, &plan.client[i]);
 	for (size_t i = 0; i < plan.faults; i++)
 		if (!plan.fault[i].dropped)
-			printf("fault %zu at %.3f for %.3f s: %s (client %zu, "
-			       "server %zu)\n",
-			       i, (double)plan.fault[i].at / 1e6,
-			       (double)plan.fault[i].lasts / 1e6,
-			       fault_names[plan.fault[i].kind],
-			       plan.fault[i].host, plan.fault[i].node);
+			print_fault(i, &plan.fault[i]);
 	for (size_t i = 0; i < plan.stretches; i++)
 		printf("calm from %.3f on, settled at %.3f, until %.3f\n",
 		       (double)plan.stretch[i].begins / 1e6,
@@ -773,6 +841,7 @@ static void do_restart_old(void *context, uint64_t value)
 		return;
 	node_restart(node, old[node->number]);
 	node->losses++;
+	node->lost = world_now;
 	if (node->number == 0)
 		network_record = NULL; /* there is no telling Redis of this */
 	old[node->number] = NULL;
@@ -862,6 +931,7 @@ static void evict(struct node *node, size_t key)
 
 	store_execute(node->store, node_now(node), words, 2, &answer);
 	buffer_release(&answer);
+	node->lost = world_now;
 	if (node->number == 0)
 		network_record = NULL; /* there is no telling Redis of this */
 }
@@ -1061,8 +1131,23 @@ static void befall_network(struct fault *fault)
 	}
 }
 
+static void begin_cuts(const struct fault *fault)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		nodes[i].cuts[fault->request] = (struct cuts){
+			.rate = fault->detail,
+			.until = fault->at + fault->lasts,
+			.longest = 2 * longest_ttl() * MS,
+		};
+}
+
 static void befall(struct fault *fault)
 {
+	if (fault->kind == FAULT_REQUEST) {
+		plan_faults[fault->kind]++;
+		begin_cuts(fault);
+		return;
+	}
 	if (plan.away[fault->node] && fault->kind >= FAULT_STOP &&
 	    fault->kind <= FAULT_SLOW_NODE)
 		return;
@@ -1209,12 +1294,26 @@ static void do_hide(void *context, uint64_t value)
 	    plan.stretch[0].begins - world_now);
 }
 
+/* By hours, so that servers cannot take the next fence from the clock. */
+static void hurry_clocks(void)
+{
+	struct chance chance = chance_of(plan.seed, 12);
+
+	if (!plan.cuts || chance_is(&chance, 300))
+		return;
+	for (size_t i = 0; i < plan.clients; i++)
+		if (chance_is(&chance, 300))
+			client_process(i)->wall.offset +=
+				chance_between(&chance, 1, 20) * 3600 * SECOND;
+}
+
 void plan_begin(void)
 {
 	struct chance chance = chance_of(plan.seed, 2);
 
 	network_begin(plan.seed, plan.servers);
 	begin_clocks(&chance);
+	hurry_clocks();
 	for (size_t i = 0; i < plan.servers; i++) {
 		nodes[i].keeps =
 			(enum persistence)chance_between(&chance, 0, 2);

@@ -75,7 +75,8 @@ enum fault_kind {
 	FAULT_SLOW_NODE,
 	FAULT_PAUSE, /* a client, at any moment or between two calls */
 	FAULT_KILL,
-	FAULT_WALL, /* a client's wall clock is set */
+	FAULT_WALL,    /* a client's wall clock is set */
+	FAULT_REQUEST, /* a link is cut at a request: only if plan.cuts */
 	FAULT_KINDS,
 };
 
@@ -83,7 +84,8 @@ extern const char *const fault_names[FAULT_KINDS];
 
 struct fault {
 	enum fault_kind kind;
-	int64_t at, lasts; /* us */
+	int64_t at, lasts;         /* us */
+	enum request_kind request; /* FAULT_REQUEST */
 	size_t host, node;
 	int64_t detail;
 	bool aims; /* it waits until somebody holds a key, and befalls that client */
@@ -141,6 +143,8 @@ struct plan {
 	bool crowds; /* the clients come at the same moment, again and again, as cron
 		      * starts a job on many hosts, and most do not wait: each time
 		      * somebody has to run */
+	bool cuts; /* links are cut at requests, of each kind as often as drawn; and some
+		    * wall clocks are fast by hours, so that servers count fences */
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	bool breaks; /* now and then a client asks the holders to stop instead */

@@ -1327,6 +1327,24 @@ bool store_holds(struct store *store, int64_t now, struct word name,
 	       memcmp(key->items[0].value.data, text, strlen(text)) == 0;
 }
 
+int64_t store_lease(struct store *store, int64_t now, struct word name,
+		    const char *token)
+{
+	const struct key *key = look(store, now, name);
+	struct word who = {token, strlen(token)};
+	int64_t ends;
+
+	if (key == NULL || key->type == TYPE_LIST ||
+	    (key->type == TYPE_STRING ? !store_holds(store, now, name, token)
+				      : !has_item(key, who)))
+		return -1;
+	ends = key->expires;
+	if (key->type == TYPE_ZSET &&
+	    key->items[find_item(key, who)].score < (double)ends)
+		ends = (int64_t)key->items[find_item(key, who)].score;
+	return ends;
+}
+
 size_t store_size(struct store *store, int64_t now, struct word name)
 {
 	const struct key *key = look(store, now, name);

@@ -69,6 +69,11 @@ struct word store_element(struct store *store, int64_t now, struct word key,
 bool store_holds(struct store *store, int64_t now, struct word key,
 		 const char *text);
 
+/* Until when (ms) the token has the lock: it is the string, an item of the hash, or one of the
+ * sorted set, whose score it is then. -1: it has none, or one without end. */
+int64_t store_lease(struct store *store, int64_t now, struct word key,
+		    const char *token);
+
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
 
