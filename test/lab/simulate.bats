@@ -13,7 +13,7 @@ setup_file() {
 	[[ $overrides == *'-- '* ]] || overrides='-- '
 	MAKEFLAGS="-- ${overrides##*-- }" make -s -j2 -C "$ROOT" build/simulate/simulate \
 		build/simulate/differential build/test/clock.so \
-		build/simulate/mutant/{reads-on,release-anybody,slot-unchecked,young-is-old}/simulate \
+		build/simulate/mutant/{raise-always,reads-on,release-anybody,slot-unchecked,young-is-old}/simulate \
 		>"$BATS_FILE_TMPDIR/make" 2>&1 || {
 		cat "$BATS_FILE_TMPDIR/make"
 		return 1
@@ -64,6 +64,10 @@ finds() {
 
 @test "the simulation finds a message that counts for a fence being raised" {
 	finds reads-on 7 "client 1 holds key0 with the fence"
+}
+
+@test "the simulation finds a fence that is raised where others have the key" {
+	finds raise-always 59 "client 4 holds key0 with the fence"
 }
 
 @test "the simulation finds a renewal that counts another slot" {

@@ -10,11 +10,52 @@
 #include "show/stopping.h"
 #include "store.h"
 
-static char digests[CLIENTS_MOST][KEYS_MOST][DIGEST_SIZE];
+#define EVICTED_MOST 100
 
-void breaking_begin(size_t client, size_t key, const char *token)
+static char digests[CLIENTS_MOST][KEYS_MOST][DIGEST_SIZE];
+static char prefixes[CLIENTS_MOST][KEYS_MOST][TOKEN_PREFIX_SIZE];
+
+/* The beginnings of tokens that a server has taken a key away from: the last ones. */
+static char evicted[EVICTED_MOST][TOKEN_PREFIX_SIZE];
+static size_t evictions;
+
+bool breaking_begin(size_t client, size_t key, const char *token)
 {
+	char *prefix = prefixes[client][key];
+
 	store_sha1(digests[client][key], (struct word){token, strlen(token)});
+	snprintf(prefix, TOKEN_PREFIX_SIZE, "%.*s", TOKEN_PREFIX_SIZE - 1,
+		 token);
+	for (size_t i = 0; i < EVICTED_MOST; i++)
+		if (strcmp(evicted[i], prefix) == 0)
+			return true;
+	return false;
+}
+
+/* Who has it there, by the record. */
+static void note_evicted(struct node *node, struct word key)
+{
+	char name[40], *prefix = evicted[evictions % EVICTED_MOST];
+	struct word last;
+
+	snprintf(name, sizeof(name), "{%.*s}:redlock", (int)key.length,
+		 key.data);
+	last = store_value(node->store, node_now(node) / MS,
+			   (struct word){name, strlen(name)}, "last");
+	if (last.length != TOKEN_PREFIX_SIZE - 1)
+		return;
+	evictions++;
+	memcpy(prefix, last.data, last.length);
+	prefix[last.length] = '\0';
+	for (size_t i = 0; i < plan.clients; i++)
+		for (size_t k = 0; k < plan.keys; k++)
+			if (strcmp(prefixes[i][k], prefix) == 0)
+				judge_evicted(i, k);
+}
+
+void breaking_watch(void)
+{
+	network_before_break = note_evicted;
 }
 
 /* A server that has lost the key, and granted it to others since, does not know that it was
@@ -74,6 +115,25 @@ void breaking_ask(size_t client, struct session *session)
 				      deadline_in(stopping_pause(&stopping)));
 		judge_end_of(client, key, result, &stopping, began);
 		stopping_release(&stopping);
+	}
+	holders_release(&holders);
+	buffer_release(&why);
+}
+
+void breaking_force(size_t client, struct session *session)
+{
+	size_t key = plan.client[client].key;
+	struct holders holders;
+	struct error error;
+	struct buffer why = {0};
+
+	record_describe_breaker(&why, "it is stuck");
+	holders_init(&holders, &session->quorum, plan.key[key].name);
+	if (inspect_lock(&holders, &error) == 0 &&
+	    holders_servers(&holders, STANDING_HELD) > 0) {
+		world_tell("breaker", "%zu takes %s away", client,
+			   plan.key[key].name);
+		inspect_break(&holders, "", false, why.data, &error);
 	}
 	holders_release(&holders);
 	buffer_release(&why);

@@ -141,12 +141,14 @@ static void watch_command(void *context)
 static void tell_judges(const struct client *client, const struct lock *lock,
 			size_t key)
 {
+	bool evicted = breaking_begin(client->number, key, lock->grant.token);
+
 	judge_begin(client->number, key, lock->grant.fence,
 		    lock->wish.kind == KIND_REENTRANT
 			    ? (int64_t)client->number % 2 + 1
-			    : lock->grant.slot);
+			    : lock->grant.slot,
+		    evicted);
 	once_begin(client->number, key, lock->grant.token);
-	breaking_begin(client->number, key, lock->grant.token);
 }
 
 /* A script has no guard, but knows how long the lock is valid, and stops by then. */
@@ -526,8 +528,10 @@ static void *live(void *argument)
 	struct session session;
 
 	open_session(client, &session, &settings);
-	if (plan.breaks && chance_is(&client->whims, 150) &&
-	    plan.key[client->plan->key].kind != KIND_REENTRANT)
+	if (plan_forces(client->number) && chance_is(&client->whims, 800))
+		breaking_force(client->number, &session);
+	else if (plan.breaks && chance_is(&client->whims, 150) &&
+		 plan.key[client->plan->key].kind != KIND_REENTRANT)
 		breaking_ask(client->number, &session);
 	else if (take(client, &session) == LOCK_OK &&
 		 client->plan->kind != KIND_NONE)
@@ -593,6 +597,8 @@ void clients_begin(void)
 {
 	struct error error;
 	char text[60];
+
+	breaking_watch();
 
 	for (size_t i = 0; i < plan.servers; i++) {
 		snprintf(text, sizeof(text), "redis://s%zu:%zu", i, i + 1);

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 
 struct hold {
-	bool runs;
+	bool runs, evicted;
 	enum kind kind;
 	int64_t fence;
 	int64_t part; /* judge_begin */
@@ -69,7 +69,7 @@ static void check_others(size_t client, size_t key)
 	for (size_t i = 0; i < plan.clients; i++) {
 		const struct hold *other = &holds[i][key];
 
-		if (i == client || !other->runs)
+		if (i == client || !other->runs || other->evicted)
 			continue;
 		count++;
 		if (excludes(hold, other))
@@ -167,6 +167,36 @@ static void check_fence(size_t client, size_t key)
 		raise(&largest[key].slot[hold->part], hold->fence);
 }
 
+/*
+ * Somebody has taken the key away from it on some server, and it has begun all the same, as
+ * it had its votes before. Whoever has the key now was granted it after that, by a server
+ * that knew this fence. (If all others have ended, their fences may be smaller or larger.)
+ */
+static void check_evicted(size_t client, size_t key)
+{
+	int64_t fence = holds[client][key].fence;
+
+	for (size_t i = 0; i < plan.clients; i++) {
+		const struct hold *other = &holds[i][key];
+
+		if (i != client && other->runs && !other->evicted &&
+		    are_fences_judged(key) && fence >= other->fence)
+			world_violation(
+				"%s was taken away from client %zu, which "
+				"begins with the fence %lld, and client %zu "
+				"has it with %lld",
+				plan.key[key].name, client, (long long)fence, i,
+				(long long)other->fence);
+	}
+	raise(&largest[key].all, fence);
+	raise(&largest[key].exclusive, fence);
+}
+
+void judge_evicted(size_t client, size_t key)
+{
+	holds[client][key].evicted = holds[client][key].runs;
+}
+
 /* Until when (us) a server has it for this token, which may have lost it since. */
 static int64_t lease_at(struct node *node, size_t key, const char *token)
 {
@@ -192,7 +222,7 @@ void judge_belief(size_t client, size_t key, const char *token, int64_t until)
 	const struct hold *hold = &holds[client][key];
 	size_t count = 0;
 
-	if (!hold->runs || until <= world_now)
+	if (!hold->runs || hold->evicted || until <= world_now)
 		return;
 	for (size_t i = 0; i < plan.servers; i++) {
 		int64_t ends = lease_at(&nodes[i], key, token);
@@ -420,14 +450,20 @@ static void check_order(size_t client, size_t key)
 				client);
 }
 
-void judge_begin(size_t client, size_t key, int64_t fence, int64_t part)
+void judge_begin(size_t client, size_t key, int64_t fence, int64_t part,
+		 bool evicted)
 {
-	holds[client][key] = (struct hold){true, plan.client[client].kind,
-					   fence, part, world_now};
+	holds[client][key] =
+		(struct hold){true,  evicted, plan.client[client].kind,
+			      fence, part,    world_now};
 	figures.grants++;
 	figures.calm_grants += is_settled();
 	rivals[rivalry(key)].ran = world_now;
 	rivals[rivalry(key)].tries[client] = false;
+	if (evicted) {
+		check_evicted(client, key);
+		return;
+	}
 	check_others(client, key);
 	check_fence(client, key);
 	check_order(client, key);
@@ -437,8 +473,10 @@ void judge_resume(size_t client, size_t key, int64_t fence, int64_t part)
 {
 	struct hold *hold = &holds[client][key];
 
-	*hold = (struct hold){true, plan.client[client].kind, fence, part,
-			      world_now};
+	*hold = (struct hold){true,  hold->evicted, plan.client[client].kind,
+			      fence, part,          world_now};
+	if (hold->evicted)
+		return;
 	check_others(client, key);
 	if (hold->kind == KIND_EXCLUSIVE && fence < largest[key].all &&
 	    plan.forgetting == FORGETS_CAUGHT_UP && plan.key[key].remember < 0)
@@ -455,7 +493,8 @@ bool judge_is_calm(int64_t since)
 
 bool judge_holds(size_t client, size_t key, int64_t since)
 {
-	return holds[client][key].runs && holds[client][key].since <= since;
+	return holds[client][key].runs && !holds[client][key].evicted &&
+	       holds[client][key].since <= since;
 }
 
 /* --- what is left ---------------------------------------------------------- */

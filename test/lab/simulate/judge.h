@@ -17,9 +17,15 @@
 #include "plan.h"
 
 /* COMMAND of a client runs from now on: called for each of its keys. part: the owner
- * of a reentrant lock, or the slot of a permit, else 0. */
-void judge_begin(size_t client, size_t key, int64_t fence, int64_t part);
+ * of a reentrant lock, or the slot of a permit, else 0. evicted: a server has taken the key
+ * away from it already (break --now). */
+void judge_begin(size_t client, size_t key, int64_t fence, int64_t part,
+		 bool evicted);
 void judge_end(size_t client);
+
+/* A server takes the key away from a client whose COMMAND runs: it may run on, beside the
+ * next ones. */
+void judge_evicted(size_t client, size_t key);
 
 /* A client whose COMMAND runs believes in its lock until then (us): for as long, a quorum of
  * servers has it, and the same slot of it. */

@@ -57,6 +57,7 @@ static struct chance weather[HOSTS_MOST];
 static int64_t last_id;
 
 FILE *network_record;
+void (*network_before_break)(struct node *node, struct word key);
 
 static void record(const struct node *node, enum entry_kind kind,
 		   int64_t connection, const void *data, size_t size)
@@ -454,9 +455,9 @@ static enum request_kind kind_of(const struct node *node,
 	    (count == 13 && more[0].length > 0 && more[0].length < 20 &&
 	     *more[0].data >= '0' && *more[0].data <= '9'))
 		return REQUEST_EXTEND;
-	return count == 13 && (more[0].length > 0 && more[0].length != 40)
-		       ? REQUEST_RELEASE
-		       : REQUEST_OTHER;
+	if (count == 13 && (more[0].length == 0 || more[0].length == 40))
+		return REQUEST_BREAK;
+	return count == 13 ? REQUEST_RELEASE : REQUEST_OTHER;
 }
 
 static void serve(struct connection *connection);
@@ -524,6 +525,8 @@ static void serve(struct connection *connection)
 		kind = kind_of(node, words, count);
 		if (kind < REQUEST_KINDS && is_cut_at(connection, kind))
 			return;
+		if (kind == REQUEST_BREAK && network_before_break != NULL)
+			network_before_break(node, words[3]);
 		record(node, ENTRY_REQUEST, connection->id,
 		       connection->input.data, length);
 		before = connection->output.length;

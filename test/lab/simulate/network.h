@@ -33,7 +33,8 @@ enum request_kind {
 	REQUEST_EXTEND,
 	REQUEST_RELEASE,
 	REQUEST_KINDS,
-	REQUEST_OTHER = REQUEST_KINDS,
+	REQUEST_BREAK = REQUEST_KINDS, /* break --now: no fault aims at it */
+	REQUEST_OTHER,
 };
 
 extern const char *const request_names[REQUEST_KINDS];
@@ -92,6 +93,9 @@ void network_reset(size_t host, size_t node);  /* all connections, loudly */
 void network_forget(size_t host, size_t node); /* ... silently: half-open */
 
 int64_t node_now(const struct node *node); /* us since 1970 */
+
+/* Called before a server executes such a request for this key, if not NULL. */
+extern void (*network_before_break)(struct node *node, struct word key);
 
 /* Where to write what happens at server 0 (record.h), or NULL; and what does to its
  * data from elsewhere. */

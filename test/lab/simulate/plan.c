@@ -302,6 +302,29 @@ static void draw_uses(uint64_t seed)
 					plan.client[i].also_count == 0;
 }
 
+/* Some clients take keys away. Who runs on beside the next holder is known of exclusive keys
+ * only, so all are. */
+static void draw_forcers(struct chance *chance)
+{
+	if (plan_permits || plan.several || !chance_is(chance, 500))
+		return;
+	for (size_t i = 0; i < plan.keys; i++) {
+		plan.key[i].kind = KIND_EXCLUSIVE;
+		plan.key[i].mixed = false;
+		plan.key[i].once_in = 0;
+		plan.key[i].remember = -1;
+	}
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		if (client->kind != KIND_NONE)
+			client->kind = KIND_EXCLUSIVE;
+		client->forces = i < plan.keys;
+		if (client->forces)
+			client->think = 100;
+	}
+}
+
 /* Several want the same key soon again, so votes are split, servers come to store different
  * fences, and it matters which requests get through. */
 static void draw_cuts(uint64_t seed)
@@ -323,6 +346,12 @@ static void draw_cuts(uint64_t seed)
 		else if (chance_is(&chance, 700))
 			client->hold = pick(&chance, holds, 3);
 	}
+	draw_forcers(&chance);
+}
+
+bool plan_forces(size_t client)
+{
+	return plan.client[client].forces && plan_storms();
 }
 
 static void draw_lease(struct chance *chance, struct client_plan *client)
@@ -708,7 +737,9 @@ static void print_client(size_t i, const struct client_plan *client)
 	       "--kill-after %lld ms, quarantine %lld ms, holds it for up to "
 	       "%lld ms, waits for %lld ms\n",
 	       i, client->key, others_of(i), kinds[client->kind],
-	       client->script ? ", acquire" : "",
+	       client->forces   ? ", breaks it"
+	       : client->script ? ", acquire"
+				: "",
 	       client->nonblock ? ", -n" : "", client->poll ? ", --poll" : "",
 	       (long long)client->ttl, (long long)client->timeout,
 	       (long long)client->kill_after, (long long)client->quarantine,

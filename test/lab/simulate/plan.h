@@ -17,6 +17,8 @@
  *  - In some runs the users of a key have different ttls. With several servers the
  *    quarantine is at least the longest ttl, except with FORGETS_TOLD.
  *  - COMMAND ends when the guard says so: at the end of validity at the latest.
+ *  - Who takes a key away by force (break --now) lets others run beside its holders, so
+ *    those are not judged by exclusion from then on, but their fences are.
  */
 #ifndef PLAN_H
 #define PLAN_H
@@ -52,6 +54,7 @@ struct client_plan {
 	int64_t limit;       /* ms; -1: it waits for ever */
 	bool nonblock, poll;
 	int64_t min_hold;
+	bool forces; /* in a storm it takes its key away from others (break --now) */
 	bool script; /* acquire, extend, release: nobody renews it */
 	bool dropped;
 };
@@ -189,6 +192,9 @@ bool plan_is_late(size_t client);
 
 /* When a server last lost data while it was up. */
 int64_t plan_loss(void);
+
+/* Whether a client takes its key away from others now. */
+bool plan_forces(size_t client);
 
 /* Whether a storm goes on. */
 bool plan_storms(void);

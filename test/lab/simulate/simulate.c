@@ -21,7 +21,7 @@
  *	extend-shortens 1, validity-from-reply 1, get-then-del 2, no-drift 2, no-hearing 2,
  *	no-record 2, once-anyway 2, release-anybody 2, young-is-old 2, keeps-broken 3,
  *	extend-anybody 5, late-reply 5, stale-message 5, reads-on 7, silent-unreleased 8,
- *	slots-together 11, no-until 15, no-learning 30, no-quarantine 30,
+ *	slots-together 11, no-until 15, no-learning 30, no-quarantine 30, raise-always 59,
  *	short-quarantine 158, slot-unchecked 340 (with --permits 89)
  *
  * What it found of redlock itself (9994fe7), when a minority of the servers was away: 27
@@ -32,8 +32,7 @@
  * stopped the next in line), with --several 84 (a break that calls a lock released which is
  * held), and 1200 (two owners that wait for each other).
  *
- * What it has not shown: raise-always, as a server must lose a lock before its fence is raised
- * there. What it cannot see: blind-is-empty, parents-only and no-guard (processes), hung-answer and
+ * What it cannot see: blind-is-empty, parents-only and no-guard (processes), hung-answer and
  * hung-message (Sentinels), unacknowledged (replicas), trusts-file (users), later-is-ours
  * (other versions).
  *
