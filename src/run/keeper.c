@@ -483,7 +483,7 @@ bool keeper_dismiss(struct lock *const *locks, size_t count)
 {
 	DIR *notes = open_notes();
 	struct note note;
-	bool found, held = false;
+	bool found = false, held = false;
 
 	if (notes == NULL)
 		return false;

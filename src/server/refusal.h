@@ -35,7 +35,7 @@ struct refusals {
 /* With the refusal of one more seed that has not said it. */
 void refusals_add(struct refusals *refusals, const struct refusal *refusal);
 
-/* Whether those that may yet say it are no majority of so many seeds. */
+/* Whether those that may yet say it are no majority of the seeds. */
 bool refusals_are_final(const struct refusals *refusals, size_t seed_count);
 
 /* What all of it comes to: an outage beside a refusal may end, so it is waited
