@@ -442,7 +442,7 @@ static DIR *open_notes(void)
 bool keeper_has_hold(struct lock *const *locks, size_t count)
 {
 	DIR *notes = open_notes();
-	struct note note;
+	struct note note = {0};
 	bool found;
 
 	if (notes == NULL)
@@ -482,7 +482,7 @@ static void adopt_holds(const struct note *note, struct lock *const *locks,
 bool keeper_dismiss(struct lock *const *locks, size_t count)
 {
 	DIR *notes = open_notes();
-	struct note note;
+	struct note note = {0};
 	bool found = false, held = false;
 
 	if (notes == NULL)
