@@ -2,20 +2,46 @@
 #include "settings/command.h"
 #include "run/keeper.h"
 
-/* Of reentrant locks a hold that no keeper keeps goes first (keeper.h). False: there is
- * none, or that is not known. */
-static bool release_untracked(struct session *session)
+/* Whether a hold was given back, or may have been. If so, none of a keeper's is. */
+static bool has_released(const struct session *session)
+{
+	const struct answer *answer = &session->answer;
+
+	return answer->result == LOCK_OK ||
+	       (answer->result == LOCK_ERROR &&
+		ballot_count(&session->lock.ballot, VOTE_YES) > 0);
+}
+
+/* Of a reentrant lock a hold that no keeper keeps goes first (keeper.h). */
+static void release_untracked(void *session, size_t i)
+{
+	lock_adopt_untracked(&session_at(session, i)->lock);
+	cmd_release_one(session, i);
+}
+
+static void release_rest(void *session, size_t i)
+{
+	if (!has_released(session_at(session, i)))
+		cmd_release_one(session, i);
+}
+
+static void release(struct session *session)
 {
 	bool all = true;
 
-	if (!keeper_has_hold(session->locks, session->count))
-		return false;
+	for (size_t i = 0; i < session->count; i++) {
+		lock_note_end(session->locks[i], -1, "released");
+		session_at(session, i)->answer.result = LOCK_NOT_HELD;
+	}
+	if (keeper_has_hold(session->locks, session->count))
+		cmd_each(session, release_untracked);
 	for (size_t i = 0; i < session->count; i++)
-		lock_adopt_untracked(session->locks[i]);
-	cmd_each(session, cmd_release_one);
-	for (size_t i = 0; i < session->count; i++)
-		all &= session_at(session, i)->answer.result == LOCK_OK;
-	return all;
+		all &= has_released(session_at(session, i));
+	if (all)
+		return;
+	if (keeper_dismiss(session->locks, session->count))
+		log_step("%s: the keeper has ended", session->settings->key);
+	cmd_each(session, release_rest);
 }
 
 int cmd_release(struct settings *settings)
@@ -25,13 +51,7 @@ int cmd_release(struct settings *settings)
 
 	if (status != 0)
 		return status;
-	for (size_t i = 0; i < session.count; i++)
-		lock_note_end(session.locks[i], -1, "released");
-	if (!release_untracked(&session)) {
-		if (keeper_dismiss(session.locks, session.count))
-			log_step("%s: the keeper has ended", settings->key);
-		cmd_each(&session, cmd_release_one);
-	}
+	release(&session);
 	for (size_t i = 0; i < session.count; i++)
 		if (session_at(&session, i)->answer.result == LOCK_OK)
 			log_step("%s: released", settings_key(settings, i));

@@ -80,17 +80,16 @@ static const char *outcome_of(int code)
 /* The owner above us that REDLOCK_HELD names may have let go of KEY since. What is left of
  * it, such as two workers that a script starts after its `release`, is not one owner:
  * each is an owner of its own. If that cannot be told, the attempt will say why. */
-static void disown_past(struct session *session)
+static void disown_past(void *session, size_t i)
 {
-	struct lock *lock = &session->lock;
+	struct session *each = session_at(session, i);
+	struct lock *lock = &each->lock;
 	struct holders holders;
 	struct error ignored;
 
-	if (lock->wish.kind != KIND_REENTRANT ||
-	    lock->wish.owner != session->ancestor)
-		return;
 	holders_init(&holders, lock->ballot.quorum, lock->names.key.data);
-	if (inspect_is_held(&holders, session->ancestor, &ignored) == 0 &&
+	if (lock->wish.owner == each->ancestor &&
+	    inspect_is_held(&holders, each->ancestor, &ignored) == 0 &&
 	    holders.holding.count == 0)
 		lock->wish.owner = NULL;
 	holders_release(&holders);
@@ -195,8 +194,8 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 
 	for (size_t i = 0; i < session->count; i++)
 		describe(session->locks[i], settings, pid, label);
-	for (size_t i = 0; i < session->count; i++)
-		disown_past(session_at(session, i));
+	if (session->lock.wish.kind == KIND_REENTRANT)
+		cmd_each(session, disown_past);
 	log_hurry(true);
 	result = take(session, &patience, &about, &busy, &error);
 	log_hurry(false);

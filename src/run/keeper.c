@@ -154,30 +154,12 @@ static void send_signal(const struct keeper *keeper, int number)
 	send_one(keeper, SIGCONT);
 }
 
-/* Nobody may be there to reap the dead: they keep a group, but do nothing in it. */
-static bool has_living(pid_t group)
-{
-	DIR *all = opendir("/proc");
-	struct process process;
-	struct dirent *entry;
-	bool found = all == NULL;
-	int64_t pid;
-
-	while (!found && (entry = readdir(all)) != NULL)
-		found = number_parse(entry->d_name, 1, INT32_MAX, &pid) == 0 &&
-			process_read(&process, (pid_t)pid) && process.alive &&
-			process.group == group;
-	if (all != NULL)
-		closedir(all);
-	return found;
-}
-
 /* Whether what gets the signals is gone. */
 static bool is_gone(const struct keeper *keeper)
 {
 	return keeper_is_over(keeper) &&
 	       (!keeper->group || kill(-keeper->process.pid, 0) < 0 ||
-		!has_living(keeper->process.pid));
+		!process_group_lives(keeper->process.pid));
 }
 
 /* SIGKILL is due then, if something is left. */
@@ -225,18 +207,26 @@ static size_t rank(const struct lock *lock, struct lock *const *locks,
 	return before;
 }
 
+/* Their indices in that order. */
+static void sort(size_t order[LOCKS_MOST], struct lock *const *locks,
+		 size_t count)
+{
+	memset(order, 0, LOCKS_MOST * sizeof(order[0]));
+	for (size_t i = 0; i < count; i++)
+		order[rank(locks[i], locks, count)] = i;
+}
+
 /* "TOKEN\nKEY", and for each other key "\nTOKEN\nKEY", in their bytewise order. */
 static void print_locks(struct buffer *text, struct lock *const *locks,
 			size_t count)
 {
-	size_t at[LOCKS_MOST] = {0};
+	size_t order[LOCKS_MOST];
 
-	for (size_t i = 0; i < count; i++)
-		at[rank(locks[i], locks, count)] = i;
+	sort(order, locks, count);
 	for (size_t i = 0; i < count; i++)
 		buffer_print(text, "%s%s\n%s", i > 0 ? "\n" : "",
-			     locks[at[i]]->grant.token,
-			     locks[at[i]]->names.key.data);
+			     locks[order[i]]->grant.token,
+			     locks[order[i]]->names.key.data);
 }
 
 /* "START " and the locks; for reentrant ones "START PID,HOLD,HOLD " with the hold of each,
@@ -244,14 +234,14 @@ static void print_locks(struct buffer *text, struct lock *const *locks,
 static void print_note(struct buffer *text, unsigned long long started,
 		       pid_t pid, struct lock *const *locks, size_t count)
 {
+	size_t order[LOCKS_MOST];
+
+	sort(order, locks, count);
 	buffer_print(text, "%llu ", started);
 	if (locks[0]->wish.kind == KIND_REENTRANT) {
 		buffer_print(text, "%ld", (long)pid);
-		for (size_t place = 0; place < count; place++)
-			for (size_t i = 0; i < count; i++)
-				if (rank(locks[i], locks, count) == place)
-					buffer_print(text, ",%s",
-						     locks[i]->grant.hold);
+		for (size_t i = 0; i < count; i++)
+			buffer_print(text, ",%s", locks[order[i]]->grant.hold);
 		buffer_print(text, " ");
 	}
 	print_locks(text, locks, count);

@@ -43,7 +43,8 @@
  * The token of a reentrant lock does not say which of its holds a release is for: several
  * keepers may keep one each, and what `acquire` has taken without a keeper is held, too.
  * No process may go on without its hold because of somebody else's release. So a hold
- * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked). Else one keeper is
+ * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked); if only some servers
+ * say that they have given one back, that is all that is done. Else one keeper is
  * ended, and it is its hold that is given back: that of the nearest process above the
  * release, or else the latest. Whoever removes the note ends that keeper, so of two
  * releases at once each has its own.
@@ -118,7 +119,7 @@ void keeper_recall(pid_t child);
 bool keeper_has_hold(struct lock *const *locks, size_t count);
 
 /* Ends a keeper of this user's that keeps these locks, all of its own, if there is one:
- * true once it has ended. What is to be released then is the hold that it kept. */
+ * true once it has ended. Its hold is then ours to release. */
 bool keeper_dismiss(struct lock *const *locks, size_t count);
 
 #endif

@@ -574,21 +574,34 @@ asks_on() {
 ?){2}" "$WAITING"
 }
 
-@test "a lock that somebody else has taken away with --now was not released" {
+# lost_to FUNCTION: it takes KEY from the holder while break waits for that.
+lost_to() {
 	local servers
 	for servers in 1 3; do
 		begin_on "$servers"
 		holds first -t 60s
 		spawn break "$REDLOCK" break -y "$KEY"
 		wait_until asked
-		redlock break -y --now "$KEY"
-		[[ $status == 0 ]]
+		"$1"
 		finish break
 		expect 0 "$KEY: $ASKED; not released, but KEY was deleted after $TIME: it may run on for up to 20s" "$WAITING"
 		is_beating "$TMP/stamps"
 		kill "$(pid first)"
 		finish first
 	done
+}
+
+take_away() {
+	"$REDLOCK" break -y --now "$KEY"
+}
+
+delete_key() {
+	local i
+	for ((i = 0; i < servers; i++)); do rcli "$i" DEL "$KEY"; done
+}
+
+@test "a lock that somebody else has taken away with --now was not released" {
+	lost_to take_away
 }
 
 @test "a lease that is over on one server sooner than on another has ended: nobody has deleted KEY" {
@@ -715,19 +728,7 @@ asks_on() {
 }
 
 @test "a KEY that is deleted while break waits was not released" {
-	local servers i
-	for servers in 1 3; do
-		begin_on "$servers"
-		holds first -t 60s
-		spawn break "$REDLOCK" break -y "$KEY"
-		wait_until asked
-		for ((i = 0; i < servers; i++)); do rcli "$i" DEL "$KEY"; done
-		finish break
-		expect 0 "$KEY: $ASKED; not released, but KEY was deleted after $TIME: it may run on for up to 20s" "$WAITING"
-		is_beating "$TMP/stamps"
-		kill "$(pid first)"
-		finish first
-	done
+	lost_to delete_key
 }
 
 @test "if a holder goes on renewing, break exits with 75, names it and suggests --now" {

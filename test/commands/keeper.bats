@@ -308,6 +308,71 @@ setup() {
 	key_free 0
 }
 
+@test "a release that only some servers have answered ends no keeper: it may have been another hold's" {
+	servers_start 3
+	export REDLOCK_QUARANTINE=0
+	script job <<-'end'
+		"$REDLOCK" acquire -r --token owner --pid $$ "$KEY" >"$TMP/out" || exit
+		"$REDLOCK" acquire -r --token owner "$KEY" >"$TMP/out" || exit
+		said in
+		step 1
+	end
+	wait_until 'has_said in'
+	wait_until '[[ $(rcli 1 HGET "$KEY" owner)$(rcli 2 HGET "$KEY" owner) == 22 ]]'
+	server_stop 1
+	server_stop 2
+	redlock release "$KEY" owner
+	expect 69 '' "redlock: $KEY: .*"
+	server_continue 1
+	server_continue 2
+	wait_until '[[ $(rcli 0 HGET "$KEY" owner)$(rcli 1 HGET "$KEY" owner)$(rcli 2 HGET "$KEY" owner) == 111 ]]'
+	is_running job
+	[[ $(keepers) ]]
+	step 1
+	finish job
+	wait_until 'key_free 0 1 2'
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a release ends the keeper of the nearest process above it, even if others came later" {
+	script job <<-'end'
+		"$REDLOCK" acquire -r --token owner --pid $$ "$KEY" >"$TMP/out" || exit
+		said in
+		step 1
+		sh -c '"$REDLOCK" release "$KEY" owner'
+		said "status $?"
+	end
+	wait_until 'has_said in'
+	sleep 600 3>&- 4>&- &
+	local later=$!
+	"$REDLOCK" acquire -r --token owner --pid $later "$KEY"
+	step 1
+	finish job
+	has_said 'status 0'
+	[[ $(ps -o args= "$(keepers)") == *" for $later" && $(rcli 0 HGET "$KEY" owner) == 1 ]]
+	kill $later
+	wait_until 'key_free 0'
+}
+
+@test "a release of several keys gives one hold of each back, whether a keeper kept it or nobody" {
+	script job <<-'end'
+		"$REDLOCK" acquire -r --token owner --pid $$ --also "$KEY-b" "$KEY-a" >"$TMP/out" || exit
+		"$REDLOCK" acquire -r --token owner "$KEY-a" >"$TMP/out" || exit
+		"$REDLOCK" release --also "$KEY-b" "$KEY-a" owner=owner
+		said "status $?"
+		step 1
+	end
+	wait_until 'has_said "status 0"'
+	[[ $(rcli 0 HGET "$KEY-a" owner) == 1 ]]
+	KEY=$KEY-b key_free 0
+	step 1
+	finish job
+	redlock release "$KEY-a" owner
+	[[ $status == 0 ]]
+	KEY=$KEY-a key_free 0
+}
+
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
 @test "of several keepers of one owner a release ends one, and gives back what that one has kept" {
@@ -316,7 +381,6 @@ setup() {
 	local first=$!
 	"$REDLOCK" acquire -r --token owner --pid $first -t 3s "$KEY"
 	for ((i = 0; i < count; i++)); do
-		# shellcheck disable=SC2034 # kept
 		sleep 600 3>&- 4>&- &
 		"$REDLOCK" acquire -r --token owner --pid $! -t 3s "$KEY"
 		spawned[later-$i]=$!
