@@ -308,12 +308,12 @@ setup_file() {
 @test "^Z after a loss stops redlock with a COMMAND that was only sent a signal" {
 	at_terminal <<-STEPS
 		see ready> $
-		type $REDLOCK run --on-lost USR1 -t 2s --server-timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
+		type $REDLOCK run --on-lost USR1 -t 2s --server-timeout 200ms $KEY perl -e '\$SIG{USR1} = sub { print "lo", "st\\n" }; \$SIG{CONT} = sub { print "on\\n" }; \$| = 1; print "u", "p\\n"; sleep 1 while 1'
 		see up
 		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
-		# what COMMAND says; redlock's own line comes before the signal, which
-		# continues COMMAND, and ends with the same word
+		# what COMMAND says; the signal is followed by SIGCONT, which would take ^Z back
 		see \nlost\r\n
+		see on\r\n
 		key ^Z
 		see Stopped(.|\n)*ready> $
 		type fg
