@@ -869,7 +869,7 @@ said=(
 	local conf port=$((10000 + RANDOM % 20000))
 	while listens_on "$port"; do ((port++)); done
 	setpriv --pdeathsig KILL openssl s_server -accept "127.0.0.1:$port" -cert "$CERTS/right.pem" -key "$CERTS/right.key" \
-		-tls1_1 -cipher DEFAULT@SECLEVEL=0 -quiet </dev/zero >/dev/null 2>&1 3>&- 4>&- &
+		-tls1_1 -cipher DEFAULT@SECLEVEL=0 -quiet <>"$NEVER" >/dev/null 2>&1 3>&- 4>&- &
 	local server=$!
 	wait_until "listens_on $port"
 	# whatever the system thinks of it

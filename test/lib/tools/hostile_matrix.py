@@ -840,8 +840,8 @@ def quorum():
                        finds=["3 of 5 servers gave no vote"],
                        check=is_told_once, timeout=800)
             yield Case("2 of 5, %s: %s" % (stage, names),
-                       ["run", "-n", "-t", "30s", "key", "--", "sh", "-c",
-                        "exit 3"],
+                       ["run", "-n", "-t", "30s", "--quarantine", "1ms", "key",
+                        "--", "sh", "-c", "exit 3"],
                        [dict(plan) for plan in hostile[1:]]
                        + [{"treatments": {}} for _ in range(3)], 3, lines=0,
                        timeout=LONG)
