@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # acquire --pid, wherever the process lives: under cron, behind ssh, at a terminal, in a container, in a
 # unit's control group.
+# bats file_tags=long
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for inner shells; tests are subshells; helpers set and use them
 

@@ -2,6 +2,7 @@
 # The lock is renewed while the command runs, through what happens to servers
 # and connections; and when it is lost all the same, the command is told.
 # shellcheck disable=SC2016
+# bats file_tags=long
 
 load ../lib/helper
 

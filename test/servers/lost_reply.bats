@@ -2,6 +2,7 @@
 # A reply that is lost, or late, after the server has done what it was asked:
 # nothing is orphaned, nothing is released twice.
 # shellcheck disable=SC2016,SC2154
+# bats file_tags=long
 
 load ../lib/helper
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # How scripts come to a server: named by their SHA1, and whole only to one that does not know them.
+# bats file_tags=long
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for inner shells; tests are subshells; helpers set variables
 load ../lib/helper
