@@ -478,7 +478,12 @@ asked_since() {
 	redlock acquire --quarantine 0 -n -t 200ms -S "$(seen 1 2)" "$KEY"
 	wait_until 'known_for 2500 1 2 && key_free 1 2' || return
 	proxy 0 'delay 40'
-	redlock acquire -n -t 2s --server-timeout "$((3 * SLOW))s" -S "$(proxy_urls)" "$KEY"
+	# who answers after 200 ms is not waited for: on a slow machine not every attempt shows it
+	for _ in 1 2 3 4; do
+		redlock acquire -n -t 2s --server-timeout "$((3 * SLOW))s" -S "$(proxy_urls)" "$KEY"
+		[[ $status == 0 ]] || break
+		"$REDLOCK" release -S "$(seen 1 2)" "$KEY" "$output" || return
+	done
 	verdict test "$status" != 0
 }
 
