@@ -284,13 +284,16 @@ offers() {
 	# the others are enough
 	[[ $(PATIENT=yes offers status "$KEY") == $'words\n'"$KEY" ]]
 	server_stop 1
-	for how in '' '--config /nonexistent' '-S nonsense' '--cacert /nonexistent' '--set none'; do
+	mkfifo "$TMP/silent"
+	for how in '' "--config $TMP/silent" '--config /nonexistent' '-S nonsense' '--cacert /nonexistent' '--set none'; do
 		# shellcheck disable=SC2086 # words
 		run --separate-stderr timeout -k 1 20 "$REDLOCK" help --complete status $how "$KEY"
 		expect 0 words
 		# shellcheck disable=SC2086 # words
 		[[ $("$REDLOCK" help --complete status $how "$KEY" 2>&- 0<&-) == words ]]
 	done
+	run timeout -k 1 20 env --ignore-signal=ALRM "$REDLOCK" help --complete status --config "$TMP/silent" "$KEY"
+	expect 0 words
 	server_continue 1
 	server_continue 2
 }
