@@ -124,9 +124,9 @@ static void tell_released(const struct run *run, const struct lock *lock,
 			key,
 			duration_format(text, deadline_left(lock->grant.valid)),
 			answer->error.text);
-	else if (run->kept > 0)
+	else if (lock->kept > 0)
 		log_step("%s: kept for %s more", key,
-			 duration_format(text, run->kept));
+			 duration_format(text, lock->kept));
 	else
 		log_step("%s: released", key);
 }
@@ -196,9 +196,9 @@ static void note_end(const struct run *run, const struct lock *lock,
 	print_end(&how, run);
 	if (supervisor->max_hold.begun)
 		buffer_print(&how, ", --max-hold is over");
-	if (run->kept > 0 && answer->result == LOCK_OK)
+	if (lock->kept > 0 && answer->result == LOCK_OK)
 		buffer_print(&how, ", held for %s more (--min-hold)",
-			     duration_format(text, run->kept));
+			     duration_format(text, lock->kept));
 	journal_released(run->settings, lock, how.data,
 			 answer->result == LOCK_OK ? NULL : answer->error.text);
 	buffer_release(&how);

@@ -153,6 +153,7 @@ struct lock {
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
 	struct breaker breaker;
+	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */
@@ -225,8 +226,9 @@ enum gathered lock_idle(struct lock *lock, struct wait wait);
  */
 void lock_note_end(struct lock *lock, int64_t waited, const char *how);
 
-/* Gives the lock of grant.token back on every server, min_hold ms from now.
- * NOT_HELD: it was not held. */
+/* Gives the lock of grant.token back on every server, min_hold ms from now; that of
+ * a hold that is not the owner's last is left to the last one. NOT_HELD: it was not
+ * held. */
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
 

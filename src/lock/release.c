@@ -30,6 +30,9 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	if (!ballot_read(ballot, i, reply, -1, &answer))
 		return;
 	alias_warn(lock, i);
+	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
+	    reply->value[1].number > lock->kept)
+		lock->kept = reply->value[1].number;
 	/* if the first answer was lost, that request may have released the
 	 * lock, and somebody else may hold it by now */
 	if (answer == 1 || quorum_has_broken(ballot->quorum, i))
@@ -57,6 +60,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 	struct reply_handler handler = {lock, on_release, lock_is_decided};
 
 	ballot_open(ballot, NULL);
+	lock->kept = 0;
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		script_release(lock, i, min_hold);
 	quorum_gather(ballot->quorum, wait_until(until), &handler);

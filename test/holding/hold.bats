@@ -121,6 +121,39 @@ status_says() {
 	key_free 2
 }
 
+# nested_min_hold OPTION: a run in another run of the same owner, which ends sooner.
+nested_min_hold() {
+	local outer
+	export REDLOCK_QUARANTINE=0
+	# shellcheck disable=SC2016 # the inner shell's
+	redlock run -v -r "$KEY" sh -c '"$REDLOCK" run -v -r --min-hold 300s "$1" true 2>"$2"' - "$KEY" "$TMP/inner.err"
+	[[ $status == 0 && $stderr =~ "$KEY: kept for "(5m00s|4m5[0-9]s)" more" && $(<"$TMP/inner.err") == *"$KEY: released"* ]]
+	left_at_least 240000
+	redlock run -n -r "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*"
+	# the longer wish counts
+	# shellcheck disable=SC2016 # the inner shell's
+	redlock run -r --min-hold 200s "$KEY-2" sh -c '"$REDLOCK" run -r --min-hold 300s "$1" true
+		"$REDLOCK" run -r --min-hold 100s "$1" true' - "$KEY-2"
+	KEY=$KEY-2 left_at_least 240000
+	# what is given back by hand is free
+	outer=$("$REDLOCK" acquire -r "$KEY-3")
+	REDLOCK_HELD="$KEY-3=$outer" redlock run -r --min-hold 300s "$KEY-3" true
+	redlock release "$KEY-3" "$outer"
+	expect 0
+	redlock run -n "$KEY-3" true
+	expect 0
+}
+
+@test "--min-hold of a run in another one of its owner: the outer one's end keeps KEY" {
+	nested_min_hold
+}
+
+@test "--min-hold of a run in another one of its owner, on three servers" {
+	servers_start 3
+	nested_min_hold
+}
+
 @test "--min-hold: -v says how long KEY is kept, and an error that it is not" {
 	redlock run -v --min-hold 300s "$KEY" true
 	[[ $status == 0 && $stderr =~ "$KEY: kept for "(5m00s|4m5[0-9]s)" more" && $stderr != *released* ]]

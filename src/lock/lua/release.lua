@@ -2,7 +2,8 @@
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and untracked ones
 --       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms), how the
 --       run ended ('': there was none; note_run)
--- returns {1} released, {0} held by someone else, {-1} gone, or there is no such hold
+-- returns {1, for how long KEY is kept (ms)} released, {0} held by someone else, {-1} gone, or there is
+-- no such hold
 local hold, min_hold, ended = ARGV[3], number(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)
@@ -46,6 +47,18 @@ local function is_last()
     or try('hexists', record, 'hold:' .. hold) ~= 0)
 end
 
+-- A hold that is not the last leaves its min_hold to the last one, unless that is given back by hand, or lost.
+local function hand_on_min_hold(last)
+  local field = 'kept:' .. token
+  local kept = number(peek(field)) or 0
+  if not last and min_hold > 0 then
+    try('hset', record, field, format('%.0f', max(kept, now + min_hold)))
+    min_hold = 0
+  elseif last and not ARGV[3]:find('^%*') and not ended:find(' lost$') and not ended:find(' broken ', 1, true) then
+    min_hold = max(min_hold, min(kept - now, 86400000))
+  end
+end
+
 -- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
 -- else with the last.
 local function note_end(is_last)
@@ -67,11 +80,15 @@ if kind == reentrant and held > 0 and hold:find('^%*') then
     return {-1}
   end
 end
+local last = hold and is_last()
+if kind == reentrant and hold then
+  hand_on_min_hold(last)
+end
 if ended ~= '' and hold then
-  note_end(is_last())
+  note_end(last)
 end
 if held > 0 then
-  if min_hold > 0 and is_last() then
+  if min_hold > 0 then
     keep_for_min_hold()
   elseif hold then
     remove(token, hold, kind)
@@ -93,4 +110,4 @@ if try('exists', queue, waits) ~= 0 then
 elseif kind == sorted then
   pcall(drop_expired) -- of others that never came back: nobody may ever look again
 end
-return {held > 0 and 1 or kind == 'none' and -1 or 0}
+return {held > 0 and 1 or kind == 'none' and -1 or 0, min_hold}
