@@ -464,18 +464,27 @@ static void watch_outage(struct queue *queue)
 	tell_outage(queue);
 }
 
-/* BUSY, unless too few servers can be reached. */
-static enum lock_result conclude(struct queue *queue, struct error *error)
+/* Nobody is known to hold KEY, or to come first: what is missing are votes. */
+static bool lacks_votes(const struct ballot *ballot)
+{
+	return ballot_count(ballot, VOTE_HELD) == 0 &&
+	       ballot_count(ballot, VOTE_ELSEWHERE) == 0 &&
+	       ballot_count(ballot, VOTE_FAILED) +
+			       ballot_count(ballot, VOTE_QUARANTINED) >
+		       ballot->quorum->count - quorum_size(ballot->quorum);
+}
+
+bool queue_lacks_quorum(const struct queue *queue, struct error *why)
 {
 	const struct lock *lock = queue->lock;
 
-	if (is_cut_off(lock))
-		explain_failure(&lock->ballot, error);
+	if (is_cut_off(lock) || lacks_votes(&lock->ballot))
+		explain_failure(&lock->ballot, why);
 	else if (queue->outage.code != 0)
-		*error = queue->outage;
+		*why = queue->outage;
 	else
-		return LOCK_BUSY;
-	return LOCK_ERROR;
+		return false;
+	return true;
 }
 
 /* The replicas of a server that has granted it get the time of a round. */
@@ -518,7 +527,8 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 		if (ballot_has_quorum(ballot) && is_heard(queue, &wake))
 			return win(queue, wait.interrupt, error);
 		if (deadline_passed(now.until))
-			return conclude(queue, error);
+			return queue_lacks_quorum(queue, error) ? LOCK_ERROR
+								: LOCK_BUSY;
 		watch_outage(queue);
 		if (is_barred_out(lock))
 			return miss(queue, LOCK_AGAIN);

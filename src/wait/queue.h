@@ -105,6 +105,10 @@ struct queue {
 void queue_init(struct queue *queue, struct lock *lock, struct busy *busy);
 void queue_release(struct queue *queue);
 
+/* Whether too few servers can be reached, or have a vote, so that nobody can be named
+ * who is waited for; and why. */
+bool queue_lacks_quorum(const struct queue *queue, struct error *why);
+
 /*
  * An outage is reported once, and waited through.
  *

@@ -463,6 +463,9 @@ static void take_grant(struct requests *requests, size_t i,
 	at->valid = valid;
 	requests->by_message = true;
 	attempt_count(requests->lock, i, message->fence);
+	/* no vote yet: until it is one, it is kept as long as after a request */
+	if (requests->lock->ballot.vote[i] == VOTE_QUARANTINED)
+		at->due = deadline_at(0);
 	leave_slot(requests, i);
 }
 

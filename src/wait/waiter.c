@@ -159,9 +159,11 @@ static int64_t place_in_line(const struct queue *queue)
 
 static struct deadline show(void *context, struct queue *queue)
 {
-	return progress_show(
-		context, queue->requests.busy, place_in_line(queue),
-		queue->outage.code != 0 ? queue->outage.text : NULL);
+	struct error why;
+
+	return progress_show(context, queue->requests.busy,
+			     place_in_line(queue),
+			     queue_lacks_quorum(queue, &why) ? why.text : NULL);
 }
 
 /* --- waiting ------------------------------------------------------------ */

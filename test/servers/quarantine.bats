@@ -27,6 +27,42 @@ load ../lib/helper
 	((voters >= 2))
 }
 
+# no_votes WHY: whoever waits in line until its holder is gone, and is granted KEY by fresh servers only, is told why
+# that does not count, and no longer who had it.
+no_votes() {
+	local key=$KEY tokens=() n
+	for n in 1 2 3; do
+		KEY=$key-$n
+		take
+		tokens+=("$token")
+	done
+	spawn 1 "$REDLOCK" run -w "$((4 * SLOW))s" --quarantine 100s "$key-1" true
+	spawn 2 "$REDLOCK" run -w "$((4 * SLOW))s" --quarantine 100s --unreachable run "$key-2" touch "$TMP/ran"
+	spawn 3 "$REDLOCK" run -w "$((13 * SLOW))s" --quarantine 100s "$key-3" true
+	for n in 1 2 3; do
+		KEY=$key-$n token=${tokens[n - 1]}
+		wait_until 'queued 1'
+		give_back
+	done
+	finish 1
+	expect 69 '' "redlock: $key-1: $1"
+	finish 2
+	expect 0 '' "redlock: $key-2: $1: COMMAND runs without the lock"
+	[[ -e $TMP/ran ]]
+	finish 3
+	expect 69 '' "redlock: $key-3: 1st in line, waiting for [0-9]+s: $1"$'\n'"redlock: $key-3: $1"
+}
+
+@test "a wait that ends for want of votes is no busy lock: one server" {
+	servers_start 1
+	no_votes '[^ ]+: up for only .* has no vote until .*'
+}
+
+@test "a wait that ends for want of votes is no busy lock: three servers" {
+	servers_start 3
+	no_votes 'no quorum: 3 of 3 servers gave no vote, 2 votes are needed: .*up for only .* has no vote until .*'
+}
+
 @test "fresh servers vote at once with --quarantine 0" {
 	servers_start 3
 	redlock acquire -n --quarantine 0 "$KEY"
