@@ -151,7 +151,7 @@ static void note_run(struct run *run, struct lock *lock)
 
 	if (lock == run->supervisor.lost && lock->broken)
 		record_print_breaker(&how, "broken", &lock->breaker);
-	else if (lock == run->supervisor.lost)
+	else if (run->supervisor.lost != NULL) /* one of several is all */
 		buffer_print(&how, "lost");
 	else if (run->supervisor.max_hold.begun && run->cause == 0)
 		buffer_print(&how, "overdue");
