@@ -47,10 +47,9 @@ static const struct past_run *last_run(struct history *history,
 		       strcmp(state, "unknown") != 0);
 	struct error ignored;
 
-	if (!wanted || history_read(history, &ignored) < 0 ||
-	    history->count == 0)
+	if (!wanted || history_read(history, &ignored) < 0)
 		return NULL;
-	return &history->run[0];
+	return history_last(history);
 }
 
 static int show(struct quorum *quorum, const struct settings *settings,

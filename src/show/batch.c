@@ -268,7 +268,7 @@ static void find_runs(const struct batch *batch, size_t n,
 		      struct listed *listed)
 {
 	struct history history = {.ballot = batch->ballot};
-	const struct past_run *success;
+	const struct past_run *last, *success;
 
 	for (size_t i = 0; i < batch->ballot.quorum->count; i++) {
 		if (!batch->answered[i])
@@ -277,9 +277,9 @@ static void find_runs(const struct batch *batch, size_t n,
 		history_add(&history, i, &batch->answer[i][n].success);
 	}
 	history_merge(&history);
+	last = history_last(&history);
 	success = history_success(&history);
-	listed->last =
-		history.count > 0 ? history.run[0] : (struct past_run){0};
+	listed->last = last != NULL ? *last : (struct past_run){0};
 	listed->success = success != NULL ? *success : (struct past_run){0};
 	history_release(&history);
 }

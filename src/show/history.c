@@ -240,12 +240,33 @@ int history_read(struct history *history, struct error *error)
 
 /* --- what follows from them ------------------------------------------------- */
 
+/* The one that ended last. Those who share KEY need not end in the order in which they
+ * began, which is theirs here. */
+static const struct past_run *find_last(const struct history *history,
+					size_t count, bool succeeded)
+{
+	const struct past_run *last = NULL;
+
+	for (size_t n = 0; n < count; n++) {
+		const struct past_run *run = &history->run[n];
+
+		if ((!succeeded || run_succeeded(run)) &&
+		    (last == NULL ||
+		     (!is_ahead(run) &&
+		      run->age - run->held < last->age - last->held)))
+			last = run;
+	}
+	return last;
+}
+
+const struct past_run *history_last(const struct history *history)
+{
+	return find_last(history, history->count, false);
+}
+
 const struct past_run *history_success(const struct history *history)
 {
-	for (size_t n = 0; n < history->known; n++)
-		if (run_succeeded(&history->run[n]))
-			return &history->run[n];
-	return NULL;
+	return find_last(history, history->known, true);
 }
 
 static int by_size(const void *a, const void *b)

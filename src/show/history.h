@@ -54,8 +54,9 @@ void history_merge(struct history *history);
  * answered. */
 int history_read(struct history *history, struct error *error);
 
-/* The last to begin of the runs that succeeded, perhaps one too old to be shown,
- * or NULL. */
+/* The run that ended last, and the one of those that succeeded, perhaps one too old to be
+ * shown; or NULL. */
+const struct past_run *history_last(const struct history *history);
 const struct past_run *history_success(const struct history *history);
 
 /* For how long KEY was held by those that are shown, but for those of an unknown end:

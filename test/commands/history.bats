@@ -331,6 +331,44 @@ tell_other() {
 	expect 0
 }
 
+# ended_last KEY FIRST SECOND: the run that begins first, and ends so, ends last: it counts as the last of those that
+# share KEY. $ending: ms, no later than its end.
+ended_last() {
+	KEY=$1
+	spawn long "$REDLOCK" run -P 2 "$KEY" sh -c "until [ -e '$TMP/end' ]; do sleep 0.05; done; exit $2"
+	wait_until '[[ $(rcli 0 ZCARD "$KEY") == 1 ]]'
+	redlock run -P 2 "$KEY" sh -c "exit $3"
+	expect "$3"
+	pause 0.5
+	ending=$(now_ms)
+	touch "$TMP/end"
+	finish long
+	expect "$2"
+	rm "$TMP/end"
+	redlock status "$KEY"
+	[[ $output == "$KEY: free, "*"; last held by "*", exit $2"$'\n'* ]]
+	redlock list --format prometheus "$KEY"
+	[[ $output == *"redlock_last_run_exit_status{key=\"$KEY\"} $2"* ]]
+}
+
+each_ends_last() {
+	local ending part
+	ended_last "$1-3" 3 0
+	ended_last "$1-0" 0 3
+	ended_last "$1" 0 0
+	redlock check --max-age 1h "$KEY"
+	[[ $status == 0 && $output =~ ' age='([0-9]+)\.?([0-9]*)s ]]
+	part=${BASH_REMATCH[2]}000
+	((BASH_REMATCH[1] * 1000 + 10#${part:0:3} <= $(now_ms) - ending)) || { echo "$output" >&2 && false; }
+}
+
+@test "of runs that share KEY the last one is the one that ended last" {
+	only 0
+	each_ends_last "$KEY-one"
+	only 0 1 2
+	each_ends_last "$KEY-three"
+}
+
 last_twenty() {
 	local i
 	for ((i = 1; i < 31; i++)); do write_runs "$i" $((100000000 - i * 1000)) "exit $((i > 1))"; done

@@ -29,19 +29,21 @@ local function longest_hold(total)
   return longest
 end
 
+-- Those that ended last: if KEY was shared, these need not be those that began last.
 local function tell_runs()
-  local last, success, began, succeeded = '', '', -1, -1
+  local last, success, ended, succeeded = '', '', -1, -1
   for _, run in each(ARGV[3] == '1' and try('lrange', record .. ':runs', '-31', '-1') or {}) do
-    local how, since = run:match('^%S+ %d+ %d+ %S+ ([^\n]+)\nsince=(%d+)')
+    local held, how, since = run:match('^%S+ (%d+) %d+ %S+ ([^\n]+)\nsince=(%d+)')
     since = number(since) or -1
     if since - now > 3600000 then -- noted by a wrong clock
       since = -1
     end
-    if since > began then
-      last, began = run, since
+    local at = since < 0 and since or since + held
+    if at > ended then
+      last, ended = run, at
     end
-    if since > succeeded and how == 'exit 0' then
-      success, succeeded = run, since
+    if at > succeeded and how == 'exit 0' then
+      success, succeeded = run, at
     end
   end
   told[#told + 1] = last:sub(1, 500)
