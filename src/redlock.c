@@ -15,6 +15,7 @@
 #include "settings/environment.h"
 #include "settings/help.h"
 #include "settings/options.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "lock/names.h"
@@ -373,7 +374,7 @@ static void occupy_standard_descriptors(void)
 	if (poll(standard, 3, 0) == 0)
 		return; /* all are open: none is POLLNVAL */
 	do
-		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		fd = descriptors_nowhere(O_RDONLY);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);

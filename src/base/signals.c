@@ -157,6 +157,13 @@ bool signals_have_come(int fd)
 	return poll(&polled, 1, 0) > 0;
 }
 
+void signals_heed(int number)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+
+	sigaction(number, &action, NULL);
+}
+
 void signals_stop(int number)
 {
 	sigset_t only, before;

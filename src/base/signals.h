@@ -60,6 +60,16 @@ uint64_t signals_take(uint64_t which);
 /* Whether one of these would end this process. */
 bool signals_tell_to_end(void);
 
+/* From now on this one is heeded, even if the parent has set it to be ignored. */
+void signals_heed(int number);
+
+/* Whether it stops a process. */
+static inline bool signals_is_stop(int number)
+{
+	return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN ||
+	       number == SIGTTOU;
+}
+
 /* Stops us by this signal, until we are continued. */
 void signals_stop(int number);
 

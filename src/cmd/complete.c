@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/output.h"
 #include "base/signals.h"
 #include "cmd/print.h"
@@ -21,7 +22,7 @@
 /* A shell would show it beside the line that is being typed. */
 static void say_nothing(void)
 {
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int null = descriptors_nowhere(O_WRONLY);
 
 	if (null >= 0)
 		dup2(null, STDERR_FILENO);

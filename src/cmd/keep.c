@@ -7,6 +7,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/duration.h"
 #include "base/threads.h"
 #include "cmd/journal.h"
@@ -46,7 +47,7 @@ static bool borrow_stderr(const struct keeper *keeper)
 
 static void return_stderr(void)
 {
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int null = descriptors_nowhere(O_WRONLY);
 
 	if (null < 0)
 		return;

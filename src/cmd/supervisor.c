@@ -98,6 +98,7 @@ static void note_lost(struct supervisor *supervisor)
 		return;
 	if (supervisor->lost == NULL)
 		return;
+	guard_wake(&supervisor->guard);
 	if (supervisor->settings->on_lost == ON_LOST_KILL)
 		max_hold_cancel(
 			&supervisor->max_hold); /* the guard stops COMMAND */

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "net/runtime.h"
+#include "base/descriptors.h"
 #include "base/signals.h"
 #include "net/stream.h"
 
@@ -64,7 +65,7 @@ static void exec_program(const struct paths *paths)
  * the pipe for a failure, which exec closes, and one that it keeps. */
 static void exec_server(const struct paths *paths, int failure, int life)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = descriptors_nowhere(O_RDWR);
 	int cause;
 
 	signals_set_default();
@@ -73,7 +74,7 @@ static void exec_server(const struct paths *paths, int failure, int life)
 	if (chdir(paths->directory) == 0 && failure >= 0 && null >= 0 &&
 	    dup2(life, 4) >= 0 && dup3(failure, 3, O_CLOEXEC) >= 0 &&
 	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
-		closefrom(5);
+		descriptors_close_from(5);
 		make_log();
 		exec_program(paths);
 		failure = 3;

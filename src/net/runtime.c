@@ -72,6 +72,13 @@ int runtime_directory(char path[URL_PATH_SIZE], struct error *error)
 		error_system(error, "%s", path);
 		return -1;
 	}
+	/* made with a umask that leaves us nothing */
+	if (S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+	    (found.st_mode & 0700) != 0700 &&
+	    chmod(path, (found.st_mode & 07777) | 0700) < 0) {
+		error_system(error, "%s", path);
+		return -1;
+	}
 	if (!S_ISDIR(found.st_mode))
 		wrong = "is not a directory";
 	else if (found.st_uid != geteuid())

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/signals.h"
 #include "base/title.h"
 #include "run/tree.h"
@@ -145,7 +146,7 @@ static int guard_fork(struct guard *guard)
 		setsid();
 		if (dup2(guard->readable, 0) < 0)
 			_exit(EXIT_SYSTEM); /* 0 may be a terminal */
-		closefrom(1);
+		descriptors_close_from(1);
 		deadline_after_fork();
 		if (chdir("/") == 0)
 			stand_guard(&duty, 0);
@@ -333,11 +334,15 @@ void guard_check(struct guard *guard)
 	pthread_mutex_unlock(&guard->mutex);
 }
 
-bool guard_ends(struct guard *guard, struct deadline until)
+void guard_wake(const struct guard *guard)
 {
-	/* should it be stopped, it must not keep us */
 	if (guard->pid > 0)
 		kill(guard->pid, SIGCONT);
+}
+
+bool guard_ends(struct guard *guard, struct deadline until)
+{
+	guard_wake(guard);
 	while (!has_ended(guard, WNOHANG)) {
 		if (deadline_passed(until))
 			return false;
@@ -351,8 +356,7 @@ bool guard_ends(struct guard *guard, struct deadline until)
 bool guard_wait(struct guard *guard)
 {
 	if (guard->signal != 0) {
-		if (guard->pid > 0)
-			kill(guard->pid, SIGCONT);
+		guard_wake(guard);
 		if (!guard->dismissed)
 			guard_ends(guard, deadline_never());
 		has_ended(guard, 0);

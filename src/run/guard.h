@@ -103,6 +103,9 @@ void guard_note(struct guard *guard, pid_t pid, pid_t group);
 /* New times of one of the locks, by its index among those entrusted. Any thread. */
 void guard_tell(struct guard *guard, size_t lock, struct lease_times times);
 
+/* The guard has something to do: should somebody have stopped it, it goes on. */
+void guard_wake(const struct guard *guard);
+
 /* Whether COMMAND is being stopped by the guard, by SIGKILL in the end. */
 bool guard_kills(struct guard *guard);
 

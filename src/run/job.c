@@ -11,6 +11,7 @@
 
 #include "base/deadline.h"
 #include "run/process.h"
+#include "base/descriptors.h"
 #include "base/signals.h"
 #include "base/title.h"
 
@@ -65,7 +66,7 @@ static void stand_by(int redlock)
 	title_replace(BYSTANDER);
 	if (dup2(redlock, 0) < 0)
 		return; /* 0 may be the terminal */
-	closefrom(1);
+	descriptors_close_from(1);
 	if (chdir("/") < 0)
 		return;
 	while (read(0, &question, sizeof(question)) > 0) {

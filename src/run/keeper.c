@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/number.h"
 #include "base/signals.h"
 #include "base/threads.h"
@@ -151,7 +152,8 @@ static void send_one(const struct keeper *keeper, int number)
 static void send_signal(const struct keeper *keeper, int number)
 {
 	send_one(keeper, number);
-	send_one(keeper, SIGCONT);
+	if (!signals_is_stop(number))
+		send_one(keeper, SIGCONT);
 }
 
 /* Whether what gets the signals is gone. */
@@ -264,6 +266,7 @@ static int write_note(const struct keeper *keeper, struct lock *const *locks,
 	if (fd < 0)
 		return -1;
 	print_note(&text, self.started, keeper->process.pid, locks, count);
+	fchmod(fd, 0600); /* whatever the umask is */
 	if (write(fd, text.data, text.length) == (ssize_t)text.length)
 		result = rename(fresh, path);
 	close(fd);
@@ -492,7 +495,7 @@ bool keeper_dismiss(struct lock *const *locks, size_t count)
 /* All that was inherited: redlock's own are close-on-exec from birth. */
 static void close_inherited(void)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = descriptors_nowhere(O_RDWR);
 	struct dirent *entry;
 	int64_t fd;
 	DIR *all;
@@ -519,6 +522,9 @@ static void detach(const struct keeper *keeper, struct lock *const *locks,
 	setsid();
 	/* what has come so far was for the group that our parent is in */
 	signals_take(UINT64_MAX);
+	/* a script may ignore them, but they are how a keeper is told to end */
+	signals_heed(SIGTERM);
+	signals_heed(SIGUSR1);
 	if (chdir("/") < 0)
 		return; /* then it stays */
 	close_inherited();

@@ -136,14 +136,22 @@ bool process_read(struct process *process, pid_t pid)
 	return true;
 }
 
-int process_pidfd(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
 int process_send(int pidfd, int number)
 {
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+int process_pidfd(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (pidfd >= 0 && process_send(pidfd, 0) < 0 && errno != ESRCH &&
+	    kill(pid, 0) == 0) {
+		close(pidfd); /* a filter lets it be opened, and not used */
+		errno = ENOSYS;
+		return -1;
+	}
+	return pidfd;
 }
 
 int process_descriptor(int pidfd, int number)

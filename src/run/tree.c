@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/signals.h"
 #include "run/process.h"
 
 #define LOOKS_APART 20 /* times as long as one takes */
@@ -456,7 +457,8 @@ void tree_signal(struct tree *tree, int number)
 	if (tree->told == 0)
 		tree->told = clock_ms();
 	signal_group(tree, number);
-	signal_group(tree, SIGCONT);
+	if (!signals_is_stop(number))
+		signal_group(tree, SIGCONT);
 }
 
 static void hit(struct tree *tree, int number)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/signals.h"
 
 #define DRAIN_TIME 100 /* ms */
@@ -17,7 +18,7 @@ static bool is_connection(const struct quorum *quorum, int fd)
 
 static void keep_connections_only(const struct quorum *quorum)
 {
-	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC), last = 2;
+	int nowhere = descriptors_nowhere(O_RDWR), last = 2;
 
 	for (size_t i = 0; i < quorum->count; i++)
 		if (server_fd(&quorum->servers[i]) > last)
@@ -27,7 +28,7 @@ static void keep_connections_only(const struct quorum *quorum)
 	for (int fd = 3; fd < last; fd++)
 		if (!is_connection(quorum, fd))
 			close(fd);
-	closefrom(last + 1);
+	descriptors_close_from(last + 1);
 }
 
 static int64_t longest(const struct quorum *quorum)

@@ -244,6 +244,33 @@ setup() {
 	[[ $status == 0 && $stderr == *'is sent the signal of --on-lost' ]]
 }
 
+@test "--on-lost STOP stops the process, and does not continue it" {
+	script job <<-'end'
+		"$REDLOCK" acquire --pid $$ -t 3s --on-lost STOP "$KEY" >/dev/null || exit
+		said here
+		step 1
+	end
+	wait_until 'has_said here'
+	rcli 0 SET "$KEY" another >/dev/null
+	wait_until '[[ ! $(keepers) ]]'
+	[[ $(state "$(pid job)") == T ]]
+	kill -CONT "$(pid job)"
+	step 1
+	finish job
+	expect 0 '' 'redlock: .* is sent the signal of --on-lost'
+	mkdir "$TMP/stamps"
+	rcli 0 DEL "$KEY" >/dev/null
+	spawn run "$REDLOCK" run -t 3s --on-lost STOP "$KEY" "$STAMP" -u "$TMP/end" -x 4 "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"'
+	rcli 0 SET "$KEY" another >/dev/null
+	wait_until '[[ $(state "$(child_named "$(pid run)" stamp)") == T && -s $TMP/run.err ]]'
+	is_still "$TMP/stamps"
+	touch "$TMP/end"
+	kill -CONT "$(child_named "$(pid run)" stamp)"
+	finish run
+	[[ $status == 76 ]]
+}
+
 @test "--on-lost kill-group stops what the process has started as well, if it leads its group" {
 	script job <<-'end'
 		"$REDLOCK" acquire --pid $$ -t 3s --on-lost kill-group "$KEY" >/dev/null || exit
@@ -517,6 +544,53 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a keeper heeds a release, and SIGTERM, even if the script ignores its signals" {
+	script job <<-'end'
+		trap '' USR1 TERM INT
+		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
+		"$REDLOCK" release "$KEY" "$token"
+		said "release $?"
+		"$REDLOCK" acquire --pid $$ -t 2s "$KEY" >/dev/full
+		said "acquire $?"
+		"$REDLOCK" acquire --pid $$ -t 20s "$KEY" >/dev/null
+		said kept
+		step 1
+		said alive
+	end
+	wait_until 'has_said kept'
+	[[ $(<"$TMP/said") == $'release 0\nacquire 71\nkept' ]]
+	is_held
+	kill -TERM "$(keepers)"
+	wait_until '! is_held && [[ ! $(keepers) ]]'
+	step 1
+	finish job
+	[[ $status == 0 && $stderr != *lost* ]]
+	has_said alive
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "the umask of the script keeps its keeper from nothing" {
+	local bare=()
+	((EUID != 0)) || bare=(setpriv "--inh-caps=-dac_override,-dac_read_search" "--bounding-set=-dac_override,-dac_read_search")
+	export XDG_RUNTIME_DIR=$TMP/runtime
+	mkdir -m 700 "$TMP/runtime"
+	cat >"$TMP/masked" <<-'end'
+		umask "$1"
+		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
+		"$REDLOCK" release "$KEY" "$token" || exit
+		exec sleep 3 # a keeper would stop it
+	end
+	export KEY REDLOCK
+	for umask in 777 477 022; do
+		run timeout 30 "${bare[@]}" sh "$TMP/masked" "$umask"
+		[[ $status == 0 && ! $output ]]
+	done
+	[[ $(stat -c %a "$TMP/runtime/redlock") == 700 ]]
+}
+
 @test "it keeps no stream open: a substitution, a pipeline and descriptor 3 end at once" {
 	script job <<-'end'
 		token=$("$REDLOCK" acquire --pid $$ "$KEY" 2>&1) || exit
@@ -763,6 +837,25 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	rcli 0 SET "$KEY" another >/dev/null
 	finish later
 	[[ $status == 143 ]]
+}
+
+# native: valgrind needs /dev/null
+# bats test_tags=native
+@test "without /dev/null it keeps no stream open, either" {
+	"${MOUNTS[@]}" true || skip "no mounts can be made here"
+	cat >"$TMP/bare.sh" <<-'end'
+		mount -t tmpfs none /dev || exit
+		token=$("$REDLOCK" acquire --pid $$ "$KEY") || exit
+		"$REDLOCK" release "$KEY" "$token" || exit
+		"$REDLOCK" run "$KEY" no-such-program 2>&-
+		echo "run $?"
+		"$REDLOCK" acquire "$KEY" <&- >&-
+		echo "acquire $?"
+	end
+	export KEY REDLOCK
+	run --separate-stderr timeout -k 1 60 "${MOUNTS[@]}" sh "$TMP/bare.sh"
+	expect 0 $'run 127\nacquire 71' '.*'
+	run ! is_held
 }
 
 @test "^C while the keeper is being made ends no lock that the script is told it has" {

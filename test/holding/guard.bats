@@ -458,6 +458,53 @@ lose() {
 	key_free 0
 }
 
+@test "a guard that is stopped when the lock is lost goes on, and stops the command" {
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 3s -k 300ms "$KEY" "$STAMP" -t -d 60000 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	stop_process "$(guard_of run)"
+	rcli 0 SET "$KEY" another PX 60000 >/dev/null
+	finish run
+	[[ $status == 76 && $stderr == *": COMMAND is stopped" ]]
+	nobody_lives "$TMP/stamps"
+}
+
+# What finds neither: a bare chroot on a kernel of before 2020.
+# native: valgrind needs both
+# bats test_tags=native
+@test "without /proc and close_range(2) there is a guard, and without /dev/null, too" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	"${MOUNTS[@]}" true || skip "no mounts can be made here"
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer reads /proc"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run strace -f -qq -o "$TMP/trace" -e trace=close_range -e inject=close_range:error=ENOSYS \
+		"${MOUNTS[@]}" sh -c 'mount -t tmpfs none /proc && mount -t tmpfs none /dev && exec "$@"' - \
+		"$REDLOCK" run -t 3s -k 300ms "$KEY" "$STAMP" -t -d 60000 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	rcli 0 SET "$KEY" another PX 60000 >/dev/null
+	finish run
+	[[ $status == 76 && $stderr == *": COMMAND is stopped"* ]]
+	nobody_lives "$TMP/stamps"
+	[[ $(grep -c close_range "$TMP/trace") -lt 10 ]]
+}
+
+@test "if pidfds can be opened and not used, the command is stopped all the same" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run env ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o /dev/null -e trace=pidfd_send_signal \
+		-e inject=pidfd_send_signal:error=EPERM "$REDLOCK" run -t 3s -k 300ms "$KEY" "$STAMP" -t -d 60000 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	rcli 0 SET "$KEY" another PX 60000 >/dev/null
+	finish run
+	[[ $status == 76 ]]
+	nobody_lives "$TMP/stamps"
+}
+
 # failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
 failing() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"

@@ -157,7 +157,7 @@ SIMULATE = $(addprefix $(BUILD)/simulate/,$(notdir $(patsubst %.c,%.o, \
 	$(filter-out %/differential.c,$(wildcard test/lab/simulate/*.c)))))
 DIFFERENTIAL = $(addprefix $(BUILD)/,$(addprefix simulate/,differential.o store.o script.o) \
 	base/buffer.o base/alloc.o)
-SIMULATED = $(filter-out $(patsubst %,base/%.o,deadline log replace signals threads title) \
+SIMULATED = $(filter-out $(patsubst %,base/%.o,deadline descriptors log replace signals threads title) \
 	server/last_place.o server/drain.o,$(filter lock/% wait/% server/% base/% \
 	net/endpoint.o net/url.o run/ancestry.o run/watchdog.o run/watchdogs.o cmd/session.o \
 	cmd/several.o settings/settings.o show/holders.o show/inspect.o show/stopping.o,$(SOURCES:.c=.o)))
