@@ -158,6 +158,8 @@ static void note_run(struct run *run, struct lock *lock)
 	else
 		print_end(&how, run);
 	lock_note_end(lock, run->taken.waited, how.data);
+	if (run->session.count > 1)
+		lock_note_held(lock, run->held);
 	buffer_release(&how);
 }
 
@@ -165,9 +167,9 @@ static void release(struct run *run)
 {
 	struct session *session = &run->session;
 
+	run->held = clock_ms() - cmd_held_since(session);
 	for (size_t i = 0; i < session->count; i++)
 		note_run(run, session->locks[i]);
-	run->held = clock_ms() - cmd_held_since(session);
 	run->kept = keep_for(run);
 	threads_each(session->count, release_one, run);
 	for (size_t i = 0; i < session->count; i++) {

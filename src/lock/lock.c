@@ -67,6 +67,11 @@ void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 	output_visible(&lock->ended, how, strnlen(how, 250), 1);
 }
 
+void lock_note_held(struct lock *lock, int64_t held)
+{
+	lock->held = held;
+}
+
 struct deadline lock_validity(const struct lock *lock, int64_t started)
 {
 	return deadline_at(started + lease_validity(lock->wish.ttl));

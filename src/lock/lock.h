@@ -153,6 +153,7 @@ struct lock {
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
 	struct breaker breaker;
+	int64_t held; /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
@@ -225,6 +226,10 @@ enum gathered lock_idle(struct lock *lock, struct wait wait);
  * that was no run.
  */
 void lock_note_end(struct lock *lock, int64_t waited, const char *how);
+
+/* With several locks: for how long (ms) it has had all of them. Its run did not begin
+ * before. */
+void lock_note_held(struct lock *lock, int64_t held);
 
 /* Gives the lock of grant.token back on every server, min_hold ms from now; that of
  * a hold that is not the owner's last is left to the last one. NOT_HELD: it was not

@@ -18,7 +18,7 @@ struct script {
 
 /* Acquire and release in one, so that a server that has executed the one need not be
  * sent the other: an acquire has more arguments. scripts/name-script has it, too. */
-#define IF_ACQUIRE "if #ARGV>5 then\n"
+#define IF_ACQUIRE "if #ARGV>6 then\n"
 #define END_IF "end\n"
 #define BOTH                                                                   \
 	SCRIPT(IF_ACQUIRE, needs_lua, END_IF, common_lua, lease_lua, runs_lua, \
@@ -223,7 +223,7 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	struct question question = about_lock(lock, i);
 	struct server *server = &lock->ballot.quorum->servers[i];
 	const char *ended = lock->ended.length > 0 ? lock->ended.data : "";
-	char ms[24];
+	char ms[24], held[24];
 	bool later;
 
 	/* what is given back may be held again after a failover, but not what
@@ -247,7 +247,9 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	    : later ? SCRIPT(common_lua, places_lua, take_back_lua)
 		    : SCRIPT(common_lua, lease_lua, runs_lua, places_lua,
 			     slots_lua, settle_lua, redisson_lua, release_lua),
-	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended}, 3);
+	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended,
+			     number(held, lock->held)},
+	    lock->held > 0 ? 4 : 3);
 }
 
 void script_raise(struct lock *lock, size_t i, bool counts)

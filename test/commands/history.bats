@@ -550,6 +550,40 @@ from_its_beginning() {
 	on_one_and_three from_its_beginning
 }
 
+# Of several keys KEY is first: it is held while the other one is waited for, but that is no run.
+from_the_last_key() {
+	local other=$KEY-other token
+	token=$("$REDLOCK" acquire "$other")
+	spawn several "$REDLOCK" run --once-in 1h --also "$other" "$KEY" true
+	wait_until 'KEY=$other queued 1 0 && [[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	pause 1
+	redlock release "$other" "$token"
+	finish several
+	expect 0
+	redlock history --format json "$KEY"
+	(($(of '.runs[0] | .held_ms < 1000 and .waited_ms >= 1000 and .ago_ms < 1000 * '"$SLOW"' + 900 | if . then 1 else 0 end')))
+	redlock run --once-in 1h "$KEY" true
+	expect 75 '' "redlock: $KEY: .*--once-in lets it run again in (1h|59m[0-9]+s)"
+}
+
+@test "--once-in, history: with several keys a run begins when the last of them is granted" {
+	on_one_and_three from_the_last_key
+}
+
+in_a_run() {
+	redlock run --once-in 1h -r "$KEY" true
+	expect 0
+	redlock run -r "$KEY" sh -c '"$REDLOCK" run -r --once-in 1h "$1" echo ran; echo "inner $?"
+		"$REDLOCK" run -r "$1" echo ran; echo "inner $?"' - "$KEY"
+	expect 0 $'inner 75\nran\ninner 0' "redlock: $KEY: .*--once-in lets it run again in .*"
+	[[ $(rcli 0 EXISTS "$KEY") == 0 ]]
+}
+
+@test "--once-in counts in another run of the same owner, too" {
+	export REDLOCK
+	on_one_and_three in_a_run
+}
+
 by_their_clocks() {
 	turn 0
 	redlock run --once-in 1h "$KEY" echo ran

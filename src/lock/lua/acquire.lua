@@ -89,14 +89,17 @@ if held and wish.slot and not room then
   settle()
   held, in_use = false, kind_of_key()
 end
-if held or wish.kept > 0 and room then
-  leave(line, own)
-  return granted(grant(token, wish, wish.ttl, in_use, room))
+local nested = held and kind == reentrant and wish.kept == 0 and call('hexists', record, 'hold:' .. hold) == 0
+local success, ago
+if not held and (wish.kept == 0 or not room) or nested then
+  success, ago = find_success(description)
 end
-local success, ago = find_success(description)
 if success then
   leave(line, own)
   return success.err and success or {-1, ago, success}
+elseif held or wish.kept > 0 and room then
+  leave(line, own)
+  return granted(grant(token, wish, wish.ttl, in_use, room))
 end
 
 local place = -1

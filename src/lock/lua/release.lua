@@ -1,7 +1,7 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and untracked ones
 --       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms), how the
---       run ended ('': there was none; note_run)
+--       run ended ('': there was none; note_run); and perhaps for how long all that it wanted was held (ms)
 -- returns {1, for how long KEY is kept (ms)} released, {0} held by someone else, {-1} gone, or there is
 -- no such hold
 local hold, min_hold, ended = ARGV[3], number(ARGV[4]), ARGV[5]
@@ -68,7 +68,7 @@ local function note_end(is_last)
     end
     ended = '0 - released'
   end
-  local text = note_run(token, ended)
+  local text = note_run(token, ended, nil, number(ARGV[6]))
   if text and (min_hold > 0 or not is_last) then
     try('hset', record, 'holder:' .. token, (text:gsub('^since=%d+', '%0.')))
   end

@@ -11,8 +11,9 @@ local ahead = 3600000
 
 -- ended: "fence waited how" (fence 0: the record's; waited in ms, or -). ends: when a run ended whose
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
--- was noted now: then the caller removes it, or puts the dot in. Never fails.
-local function note_run(who, ended, ends)
+-- was noted now: then the caller removes it, or puts the dot in. held: for how long, if it began later than KEY was
+-- granted (ms). Never fails.
+local function note_run(who, ended, ends, held)
   local text, name = peek('holder:' .. who), record .. ':runs'
   local since, mark
   if type(text) == 'string' then
@@ -24,8 +25,13 @@ local function note_run(who, ended, ends)
   if ended:find('^0') then
     ended = (peek('fence:' .. who) or peek('fence') or 0) .. ended:sub(2)
   end
+  local told = text
+  if held then
+    since = max(since, now - held)
+    told = text:gsub('^since=%d+', format('since=%.0f', since), 1)
+  end
   local count = try('rpush', name, format('%s %.0f %s\n', who:sub(1, 16),
-    max((ends or now) - since, 0), ended) .. text:sub(1, 500))
+    max((ends or now) - since, 0), ended) .. told:sub(1, 500))
   if type(count) == 'number' and count > 30 then -- the last twenty stay, and the last that succeeded
     local succeeded, last
     for _, run in each(try('lrange', name, -99, -21)) do
