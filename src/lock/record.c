@@ -34,6 +34,17 @@ static const char *const break_names[] = {
 	[BREAK_EXTENDED] = "extended",
 };
 
+/* At most that many bytes, and no character in part. */
+static size_t cut(const char *text, size_t most)
+{
+	size_t length = strnlen(text, most), whole = length;
+
+	while (length == most && whole > 0 && whole > most - 4 &&
+	       ((unsigned char)text[whole] & 0xc0) == 0x80)
+		whole--;
+	return whole;
+}
+
 void record_describe(struct buffer *text, pid_t pid, const char *label,
 		     int64_t ttl, bool renews, enum on_break on_break)
 {
@@ -44,14 +55,14 @@ void record_describe(struct buffer *text, pid_t pid, const char *label,
 	describe(text, "host", host, strlen(host));
 	buffer_print(text, "pid=%ld\n", (long)pid);
 	if (user != NULL)
-		describe(text, "user", user, strnlen(user, 32));
+		describe(text, "user", user, cut(user, 32));
 	else
 		buffer_print(text, "user=uid %ld\n", (long)getuid());
 	buffer_print(text, "ttl=%" PRId64 "\n%sv=%d\n", ttl,
 		     renews ? "renews=yes\n" : "", PROTOCOL);
 	if (on_break != BREAK_UNKNOWN)
 		buffer_print(text, "break=%s\n", break_names[on_break]);
-	describe(text, "command", label, strnlen(label, LABEL_LONGEST));
+	describe(text, "command", label, cut(label, LABEL_LONGEST));
 }
 
 static void copy(char *to, size_t size, const char *value, size_t length)

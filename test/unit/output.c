@@ -237,8 +237,24 @@ static void test_wrap(void)
 	}
 }
 
+/* Characters of two columns end with the third plane. */
+static void test_width(void)
+{
+	struct buffer text = {0};
+
+	buffer_append(&text, "", 0);
+	output_wrap(&text, "a \xf0\xbf\xbf\xbd", 6, 3, 0);
+	CHECK(same(text.data, "a\n\xf0\xbf\xbf\xbd"), "'%s'", shown(text.data));
+	buffer_release(&text);
+	buffer_append(&text, "", 0);
+	output_wrap(&text, "a \xf1\x80\x80\x80", 6, 3, 0);
+	CHECK(same(text.data, "a \xf1\x80\x80\x80"), "'%s'", shown(text.data));
+	buffer_release(&text);
+}
+
 int main(void)
 {
+	test_width();
 	test_visible();
 	test_label();
 	test_utf8();

@@ -159,8 +159,29 @@ static void test_long_label(void)
 	free(label);
 }
 
+/* A label that is too long ends with a whole character. */
+static void test_cut(void)
+{
+	char label[200];
+
+	for (size_t before = 155; before <= 161; before++) {
+		struct buffer text = {0};
+		size_t least = before < 160 ? before : 160;
+
+		memset(label, 'x', before);
+		strcpy(label + before, "\xf0\x9f\x92\xbe and more");
+		record_describe(&text, 1, label, 1, true, BREAK_STOPS);
+		CHECK(strstr(text.data, "\\") == NULL &&
+			      strspn(strstr(text.data, "command=") + 8, "x") ==
+				      least,
+		      "%zu: %s", before, text.data);
+		buffer_release(&text);
+	}
+}
+
 int main(void)
 {
+	test_cut();
 	test_round_trip();
 	test_shown();
 	test_left();
