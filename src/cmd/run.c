@@ -147,11 +147,12 @@ static void print_end(struct buffer *text, const struct run *run)
 /* For KEY's history. */
 static void note_run(struct run *run, struct lock *lock)
 {
+	const struct lock *lost = run->supervisor.lost;
 	struct buffer how = {0};
 
-	if (lock == run->supervisor.lost && lock->broken)
-		record_print_breaker(&how, "broken", &lock->breaker);
-	else if (run->supervisor.lost != NULL) /* one of several is all */
+	if (lost != NULL && lock == lost && lost->broken)
+		record_print_breaker(&how, "broken", &lost->breaker);
+	else if (lost != NULL) /* one of several is all */
 		buffer_print(&how, "lost");
 	else if (run->supervisor.max_hold.begun && run->cause == 0)
 		buffer_print(&how, "overdue");
