@@ -3,9 +3,6 @@
 -- whose first line is "since=TIME HOLD"; a dot after TIME says that the run was noted, and a ~ that nobody has answered
 -- the grant yet. The list is not among KEYS: a user whose rights name each key has no history, but locks.
 
--- When it began, if it succeeded.
-local good_run = '^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+)~? '
-
 -- ms: a run that began later than this from now was noted by a wrong clock
 local ahead = 3600000
 
@@ -35,7 +32,7 @@ local function note_run(who, ended, ends, held)
   if type(count) == 'number' and count > 30 then -- the last twenty stay, and the last that succeeded
     local succeeded, last
     for _, run in each(try('lrange', name, -99, -21)) do
-      local began = number(run:match(good_run))
+      local began = number(run:match(' exit 0\nsince=(%d+)'))
       if began and began > (last or 0) and began - now < ahead then
         succeeded, last = run, began
       end
@@ -59,7 +56,7 @@ local function find_success(description)
   local once, found, age = number(description:match('\nonce=(%d+)\n')) or 0
   local all = try('lrange', record .. ':runs', -99, -1)
   for _, run in each(all) do
-    local began = number(run:match(good_run))
+    local began = number(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+)~? '))
     if began and now - began < (age or once) and began - now < ahead then
       found, age = run, now - began
     end
