@@ -36,9 +36,9 @@ no_votes() {
 		take
 		tokens+=("$token")
 	done
-	spawn 1 "$REDLOCK" run -w "$((4 * SLOW))s" --quarantine 100s "$key-1" true
-	spawn 2 "$REDLOCK" run -w "$((4 * SLOW))s" --quarantine 100s --unreachable run "$key-2" touch "$TMP/ran"
-	spawn 3 "$REDLOCK" run -w "$((13 * SLOW))s" --quarantine 100s "$key-3" true
+	spawn 1 "$REDLOCK" run -w 8s --quarantine 100s "$key-1" true
+	spawn 2 "$REDLOCK" run -w 8s --quarantine 100s --unreachable run "$key-2" touch "$TMP/ran"
+	spawn 3 "$REDLOCK" run -w 14s --quarantine 100s "$key-3" true
 	for n in 1 2 3; do
 		KEY=$key-$n token=${tokens[n - 1]}
 		wait_until 'queued 1'
