@@ -31,6 +31,7 @@ static void release(struct session *session)
 
 	for (size_t i = 0; i < session->count; i++) {
 		lock_note_end(session->locks[i], -1, "released");
+		session->locks[i]->by_hand = true;
 		session_at(session, i)->answer.result = LOCK_NOT_HELD;
 	}
 	if (keeper_has_hold(session->locks, session->count))

@@ -153,6 +153,7 @@ struct lock {
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
 	struct breaker breaker;
+	bool by_hand; /* a release leaves nothing to --min-hold */
 	int64_t held; /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
 	struct buffer

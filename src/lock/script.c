@@ -247,7 +247,8 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	    : later ? SCRIPT(common_lua, places_lua, take_back_lua)
 		    : SCRIPT(common_lua, lease_lua, runs_lua, places_lua,
 			     slots_lua, settle_lua, redisson_lua, release_lua),
-	    (const char *[]){lock->grant.hold, number(ms, min_hold), ended,
+	    (const char *[]){lock->grant.hold,
+			     number(ms, lock->by_hand ? -1 : min_hold), ended,
 			     number(held, lock->held)},
 	    lock->held > 0 ? 4 : 3);
 }

@@ -261,7 +261,7 @@ static const struct past_run *find_last(const struct history *history,
 
 const struct past_run *history_last(const struct history *history)
 {
-	return find_last(history, history->count, false);
+	return find_last(history, history->known, false);
 }
 
 const struct past_run *history_success(const struct history *history)

@@ -385,6 +385,18 @@ last_twenty() {
 	on_one_and_three last_twenty
 }
 
+@test "of the successes that have to go the last to begin stays, and the last to end" {
+	local i
+	only 0
+	write_run 0 9000000 'exit 0' "$KEY" 8990000 # ended 10 s ago
+	write_run 0 5000000 'exit 0'
+	for ((i = 0; i < 40; i++)); do redlock run "$KEY" false; done
+	redlock check --max-age 1h "$KEY"
+	expect 0 '.* last success [0-9.]+s ago .*'
+	redlock run --once-in 2h "$KEY" true
+	expect 75 '' "redlock: $KEY: web3 ran it 1h23m[^ ]* ago for 1s, exit 0; .*"
+}
+
 @test "of two successes the later one stays, in whatever order they are written" {
 	local i
 	only 0

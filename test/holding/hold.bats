@@ -123,7 +123,7 @@ status_says() {
 
 # nested_min_hold OPTION: a run in another run of the same owner, which ends sooner.
 nested_min_hold() {
-	local outer
+	local outer how
 	export REDLOCK_QUARANTINE=0
 	# shellcheck disable=SC2016 # the inner shell's
 	redlock run -v -r "$KEY" sh -c '"$REDLOCK" run -v -r --min-hold 300s "$1" true 2>"$2"' - "$KEY" "$TMP/inner.err"
@@ -136,13 +136,22 @@ nested_min_hold() {
 	redlock run -r --min-hold 200s "$KEY-2" sh -c '"$REDLOCK" run -r --min-hold 300s "$1" true
 		"$REDLOCK" run -r --min-hold 100s "$1" true' - "$KEY-2"
 	KEY=$KEY-2 left_at_least 240000
-	# what is given back by hand is free
-	outer=$("$REDLOCK" acquire -r "$KEY-3")
-	REDLOCK_HELD="$KEY-3=$outer" redlock run -r --min-hold 300s "$KEY-3" true
-	redlock release "$KEY-3" "$outer"
-	expect 0
-	redlock run -n "$KEY-3" true
-	expect 0
+	# what is given back by hand is free, whether somebody keeps it or not; the end of what is kept is none
+	for how in none keeper ends; do
+		[[ $how == none ]] || spawn kept sleep 300
+		outer=$("$REDLOCK" acquire -r $([[ $how == none ]] || echo --pid "$(pid kept)") "$KEY-$how")
+		REDLOCK_HELD="$KEY-$how=$outer" redlock run -r --min-hold 300s "$KEY-$how" true
+		if [[ $how == ends ]]; then
+			kill "$(pid kept)"
+			finish kept
+			KEY=$KEY-$how wait_until 'left_at_least 240000 2>/dev/null'
+		else
+			redlock release "$KEY-$how" "$outer"
+			expect 0
+			redlock run -n "$KEY-$how" true
+			expect 0
+		fi
+	done
 }
 
 @test "--min-hold of a run in another one of its owner: the outer one's end keeps KEY" {

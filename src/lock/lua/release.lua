@@ -1,6 +1,6 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and untracked ones
---       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms), how the
+--       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms; -1: by hand), how the
 --       run ended ('': there was none; note_run); and perhaps for how long all that it wanted was held (ms)
 -- returns {1, for how long KEY is kept (ms)} released, {0} held by someone else, {-1} gone, or there is
 -- no such hold
@@ -48,13 +48,14 @@ local function is_last()
 end
 
 -- A hold that is not the last leaves its min_hold to the last one, unless that is given back by hand, or lost.
+-- Returns until when KEY has to be kept then.
 local function hand_on_min_hold(last)
-  local field = 'kept:' .. token
-  local kept = number(peek(field)) or 0
+  local kept = number(peek('kept:' .. token)) or 0
   if not last and min_hold > 0 then
-    try('hset', record, field, format('%.0f', max(kept, now + min_hold)))
+    kept = max(kept, now + min_hold)
     min_hold = 0
-  elseif last and not ARGV[3]:find('^%*') and not ended:find(' lost$') and not ended:find(' broken ', 1, true) then
+    return kept
+  elseif last and min_hold >= 0 and not ended:find(' lost$') and not ended:find(' broken ', 1, true) then
     min_hold = max(min_hold, min(kept - now, 86400000))
   end
 end
@@ -81,9 +82,7 @@ if kind == reentrant and held > 0 and hold:find('^%*') then
   end
 end
 local last = hold and is_last()
-if kind == reentrant and hold then
-  hand_on_min_hold(last)
-end
+local handed_on = kind == reentrant and hold and hand_on_min_hold(last)
 if ended ~= '' and hold then
   note_end(last)
 end
@@ -92,6 +91,9 @@ if held > 0 then
     keep_for_min_hold()
   elseif hold then
     remove(token, hold, kind)
+  end
+  if handed_on then -- not sooner: if no memory is left, only a script that has written already may do this
+    try('hset', record, 'kept:' .. token, format('%.0f', handed_on))
   end
   if min_hold > 0 or afterlife == 0 then -- else a grant, or an extend, has seen to it
     try('pexpire', record, max(call('pttl', key), min_hold) + outlives(describe(token)))

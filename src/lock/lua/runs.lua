@@ -29,17 +29,23 @@ local function note_run(who, ended, ends, held)
   end
   local count = try('rpush', name, format('%s %.0f %s\n', who:sub(1, 16),
     max((ends or now) - since, 0), ended) .. told:sub(1, 500))
-  if type(count) == 'number' and count > 30 then -- the last twenty stay, and the last that succeeded
-    local succeeded, last
+  -- the last twenty stay, and of those that succeeded the last to begin and the last to end
+  if type(count) == 'number' and count > 30 then
+    local succeeded, last, latest, ended_at
     for _, run in each(try('lrange', name, -99, -21)) do
-      local began = number(run:match(' exit 0\nsince=(%d+)'))
-      if began and began > (last or 0) and began - now < ahead then
-        succeeded, last = run, began
+      local held_for, began = run:match('^%S+ (%d+) %d+ %S+ exit 0\nsince=(%d+)')
+      if began and began - now < ahead then
+        if number(began) > (last or 0) then
+          succeeded, last = run, number(began)
+        end
+        if began + held_for >= (ended_at or 0) then
+          latest, ended_at = run, began + held_for
+        end
       end
     end
     try('ltrim', name, -20, -1)
-    if succeeded then
-      try('rpush', name, succeeded)
+    for _, run in each({succeeded, latest ~= succeeded and latest or nil}) do
+      try('rpush', name, run)
     end
   end
   local left = try('pttl', name) -- as long as the longest that was asked for
