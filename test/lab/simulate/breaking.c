@@ -32,12 +32,40 @@ bool breaking_begin(size_t client, size_t key, const char *token)
 	return false;
 }
 
+/* The request that has last taken a key away there, while the server has forgotten nothing
+ * since: if it arrives again, it takes nothing away. */
+static struct {
+	char token[TOKEN_SIZE + 1];
+	unsigned losses;
+} breaks[NODES_MOST][KEYS_MOST];
+
+static bool is_repeated(const struct node *node, struct word key,
+			struct word token)
+{
+	size_t k = 0;
+
+	while (k < plan.keys && strncmp(plan.key[k].name, key.data, key.length))
+		k++;
+	if (k == plan.keys || token.length > TOKEN_SIZE ||
+	    store_type(node->store, node_now(node) / MS, key) == NULL)
+		return false;
+	if (strncmp(breaks[node->number][k].token, token.data, token.length) ==
+		    0 &&
+	    breaks[node->number][k].losses == node->losses)
+		return true;
+	memcpy(breaks[node->number][k].token, token.data, token.length);
+	breaks[node->number][k].losses = node->losses;
+	return false;
+}
+
 /* Who has it there, by the record. */
-static void note_evicted(struct node *node, struct word key)
+static void note_evicted(struct node *node, struct word key, struct word token)
 {
 	char name[40], *prefix = evicted[evictions % EVICTED_MOST];
 	struct word last;
 
+	if (is_repeated(node, key, token))
+		return;
 	snprintf(name, sizeof(name), "{%.*s}:redlock", (int)key.length,
 		 key.data);
 	last = store_value(node->store, node_now(node) / MS,

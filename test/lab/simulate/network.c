@@ -57,7 +57,8 @@ static struct chance weather[HOSTS_MOST];
 static int64_t last_id;
 
 FILE *network_record;
-void (*network_before_break)(struct node *node, struct word key);
+void (*network_before_break)(struct node *node, struct word key,
+			     struct word token);
 
 static void record(const struct node *node, enum entry_kind kind,
 		   int64_t connection, const void *data, size_t size)
@@ -526,7 +527,7 @@ static void serve(struct connection *connection)
 		if (kind < REQUEST_KINDS && is_cut_at(connection, kind))
 			return;
 		if (kind == REQUEST_BREAK && network_before_break != NULL)
-			network_before_break(node, words[3]);
+			network_before_break(node, words[3], words[9]);
 		record(node, ENTRY_REQUEST, connection->id,
 		       connection->input.data, length);
 		before = connection->output.length;

@@ -94,8 +94,10 @@ void network_forget(size_t host, size_t node); /* ... silently: half-open */
 
 int64_t node_now(const struct node *node); /* us since 1970 */
 
-/* Called before a server executes such a request for this key, if not NULL. */
-extern void (*network_before_break)(struct node *node, struct word key);
+/* Called before a server executes such a request for this key, if not NULL. The token is
+ * drawn for each request. */
+extern void (*network_before_break)(struct node *node, struct word key,
+				    struct word token);
 
 /* Where to write what happens at server 0 (record.h), or NULL; and what does to its
  * data from elsewhere. */
