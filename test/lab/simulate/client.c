@@ -30,6 +30,7 @@ struct client {
 	struct chance chance;
 	struct chance exits; /* how COMMAND ends, with --once-in */
 	struct chance whims; /* whether it asks others to stop */
+	struct chance boots; /* whether its host has been restarted */
 	struct command command;
 	const struct session *session; /* whose locks COMMAND runs with */
 	struct fiber *supervisor;      /* waits for COMMAND */
@@ -553,6 +554,16 @@ static void *live(void *argument)
 
 /* --- its life -------------------------------------------------------------- */
 
+/* What others tell of it may have begun before its clock did. */
+static void restart_host(struct client *client)
+{
+	struct clock *clock = &client->process.boot;
+
+	clock->offset += chance_between(&client->boots, SECOND, 4 * SECOND) -
+			 clock_read(clock);
+	tell(client, "its host has been restarted");
+}
+
 static void do_live(void *context, uint64_t value)
 {
 	struct client *client = context;
@@ -564,6 +575,8 @@ static void do_live(void *context, uint64_t value)
 		world_at(world_now + 100 * MS, do_live, client, 0);
 		return;
 	}
+	if (plan.boots && chance_is(&client->boots, 300))
+		restart_host(client);
 	client->process.life++;
 	world_start(&client->process, live, client);
 }
@@ -613,6 +626,7 @@ void clients_begin(void)
 		client->chance = chance_of(plan.seed, 3000 + i);
 		client->exits = chance_of(plan.seed, 5000 + i);
 		client->whims = chance_of(plan.seed, 6000 + i);
+		client->boots = chance_of(plan.seed, 7000 + i);
 		client->process.number = client->process.host = i;
 		client->process.chance = chance_of(plan.seed, 4000 + i);
 		client->process.died = die;

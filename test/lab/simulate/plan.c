@@ -349,6 +349,13 @@ static void draw_cuts(uint64_t seed)
 	draw_forcers(&chance);
 }
 
+static void draw_boots(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 13);
+
+	plan.boots = chance_is(&chance, 250);
+}
+
 bool plan_forces(size_t client)
 {
 	return plan.client[client].forces && plan_storms();
@@ -706,6 +713,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_away(seed);
 	draw_uses(seed);
 	draw_cuts(seed);
+	draw_boots(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -783,6 +791,8 @@ void plan_print(void)
 		printf("all clients come at the same moment\n");
 	if (plan.cuts)
 		printf("links are cut at requests\n");
+	if (plan.boots)
+		printf("hosts are restarted\n");
 	if (plan.breaks)
 		printf("now and then one asks the holders to stop\n");
 	for (size_t i = 0; i < plan.keys; i++)

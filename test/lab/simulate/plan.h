@@ -151,6 +151,7 @@ struct plan {
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	bool breaks; /* now and then a client asks the holders to stop instead */
+	bool boots;  /* hosts are restarted between a client's runs */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
