@@ -294,9 +294,11 @@ static enum lock_result take(struct client *client, struct session *session)
 		tell(client, "need not run");
 		once_refused(client->number, key_of(client, session, about));
 		judge_spared(client->number);
-	} else if (result == LOCK_ERROR)
+	} else if (result == LOCK_ERROR) {
 		tell(client, error.text);
-	else if (result != LOCK_OK) {
+		if (client->plan->kind != KIND_NONE)
+			judge_fails(client->number, error.text);
+	} else if (result != LOCK_OK) {
 		tell(client, "gives up");
 		if (client->plan->kind != KIND_NONE)
 			judge_gives_up(client->number);

@@ -24,6 +24,7 @@ struct waiting {
 
 struct figures figures;
 
+static int64_t tried[CLIENTS_MOST]; /* us: since when it tries */
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran; /* us: when a COMMAND last ran */
@@ -367,6 +368,7 @@ void judge_try(size_t client)
 {
 	size_t key = rivalry(plan.client[client].key);
 
+	tried[client] = world_now;
 	if (!is_wanted(key))
 		rivals[key].since = world_now;
 	rivals[key].tries[client] = true;
@@ -396,6 +398,16 @@ void judge_gives_up(size_t client)
 		return;
 	world_violation("all who want %s call it busy, and nobody has it",
 			plan.key[key].name);
+}
+
+/* It has tried to get one key. */
+void judge_fails(size_t client, const char *why)
+{
+	if (plan.client[client].also_count == 0 && plan_is_near(client) &&
+	    plan_is_whole(client, tried[client]))
+		world_violation("client %zu fails, and most servers are there: "
+				"%s",
+				client, why);
 }
 
 void judge_spared(size_t client)

@@ -9,6 +9,8 @@
  *    lets it end sooner, or gives it another slot.
  *  - A quorum of servers has stored its fence.
  *
+ * And an attempt has no error, if most servers have been there and well all the time.
+ *
  * A server that has lost data within a ttl counts as one of them: it may have voted before.
  */
 #ifndef JUDGE_H
@@ -36,9 +38,10 @@ void judge_wait(size_t client);
 void judge_served(size_t client);
 
 /* A client tries to get its keys, whether it waits or not; it does so no longer, and
- * calls one busy; or it is told that it need not run (--once-in); or it was killed. */
+ * calls one busy, or has an error; or it is told that it need not run (--once-in); or it was killed. */
 void judge_try(size_t client);
 void judge_gives_up(size_t client);
+void judge_fails(size_t client, const char *why);
 void judge_spared(size_t client);
 void judge_killed(size_t client);
 

@@ -34,6 +34,8 @@ static int64_t late_until[HOSTS_MOST];
 static int64_t lost =
 	-1000 * SECOND; /* when a server last lost data while it was up */
 static struct store *old[NODES_MOST]; /* what a server has on its disk */
+/* until when a fault may be noticed */
+static int64_t unwell[HOSTS_MOST][NODES_MOST], shaken[HOSTS_MOST];
 
 const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_CUT] = "a link is cut",
@@ -503,6 +505,19 @@ bool plan_is_near(size_t client)
 	return 4 * longest_way() < plan.client[client].timeout * MS;
 }
 
+bool plan_is_whole(size_t client, int64_t since)
+{
+	size_t count = 0;
+
+	for (size_t k = 0; k < plan.servers; k++)
+		count += nodes[k].up && !nodes[k].stopped &&
+			 unwell[client][k] < since &&
+			 links[client][k].cut[0] < since &&
+			 links[client][k].cut[1] < since;
+	return count > plan.servers / 2 && shaken[client] < since &&
+	       client_process(client)->trap == 0;
+}
+
 int64_t plan_idle(void)
 {
 	bool near = true;
@@ -830,6 +845,25 @@ static void cut_node(size_t node, int64_t way, int64_t lasts)
 		cut(i, node, way, lasts);
 }
 
+static void note_unwell(size_t host, size_t node, int64_t lasts)
+{
+	if (unwell[host][node] < world_now + lasts)
+		unwell[host][node] = world_now + lasts;
+}
+
+static void note_sick(const struct node *node, int64_t lasts)
+{
+	for (size_t i = 0; i < plan.clients; i++)
+		note_unwell(i, node->number, lasts);
+}
+
+/* us that a server has no vote, if it has forgotten something. It tells how long it has been up
+ * in whole seconds. */
+static int64_t no_vote_for(void)
+{
+	return plan.quarantine * MS + 3 * SECOND;
+}
+
 static void do_near(void *context, uint64_t value)
 {
 	const struct fault *fault = context;
@@ -980,6 +1014,7 @@ static void evict(struct node *node, size_t key)
 static void empty(struct node *node)
 {
 	world_tell(node->name, "is emptied");
+	note_sick(node, no_vote_for());
 	store_clear(node->store);
 	network_note_loss(node, true);
 }
@@ -989,6 +1024,7 @@ static void forget(struct node *node, const struct fault *fault)
 	bool empties = fault->kind == FAULT_EMPTIED;
 	bool evicts = fault->kind == FAULT_EVICTED;
 
+	note_sick(node, fault->lasts + no_vote_for());
 	if (!node->up || !may_forget(node, empties || evicts)) {
 		world_tell(node->name, "may not forget now");
 		return;
@@ -1019,6 +1055,7 @@ static void befall_client(const struct fault *fault)
 {
 	struct process *process = client_process(fault->host);
 
+	shaken[fault->host] = world_now + fault->lasts;
 	switch (fault->kind) {
 	case FAULT_PAUSE:
 		if (fault->detail % 2 == 0 && process->trap == 0) {
@@ -1092,7 +1129,11 @@ static void empty_others(const struct node *node)
 static void befall_server(struct node *node, const struct fault *fault)
 {
 	int64_t ends = world_now + fault->lasts;
+	bool forgets = fault->kind >= FAULT_RESTART &&
+		       fault->kind <= FAULT_EVICTED &&
+		       node->keeps != KEEPS_ALWAYS;
 
+	note_sick(node, fault->lasts + forgets * no_vote_for());
 	if (plan.hides && plan.hiding.anew) {
 		empty_others(node);
 		return;
@@ -1137,6 +1178,9 @@ static void befall_network(struct fault *fault)
 {
 	struct link *link = &links[fault->host][fault->node];
 
+	for (size_t i = 0; i < plan.servers; i++)
+		if (i == fault->node || fault->kind == FAULT_LATE)
+			note_unwell(fault->host, i, fault->lasts + SECOND);
 	switch (fault->kind) {
 	case FAULT_CUT:
 		cut(fault->host, fault->node, fault->detail % 3, fault->lasts);
