@@ -218,6 +218,46 @@ static int64_t slot_at(struct node *node, size_t key, const char *token)
 	return number_at(node, key, field) % (1 << 20);
 }
 
+static size_t rivalry(size_t key)
+{
+	return plan.several ? 0 : key;
+}
+
+/* Whether others may have votes that this holder lacks. */
+static bool has_rivals(size_t client, size_t key)
+{
+	int64_t lately = world_now - 2 * plan.key[key].ttl * MS;
+
+	for (size_t i = 0; i < plan.clients; i++) {
+		enum kind kind = plan.client[i].kind;
+
+		if (i != client && plan_wants(i, key) && kind != KIND_NONE &&
+		    (kind != KIND_SHARED ||
+		     plan.client[client].kind != KIND_SHARED) &&
+		    (tried[i] > lately || rivals[rivalry(key)].tries[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Each server has it that has been well for so long that two renewals at least have come. */
+static void check_healed(size_t client, size_t key, const char *token)
+{
+	const struct client_plan *its = &plan.client[client];
+	int64_t since = world_now - its->ttl * MS;
+
+	if (holds[client][key].since > since || its->script ||
+	    !plan_is_near(client) || has_rivals(client, key))
+		return;
+	for (size_t i = 0; i < plan.servers; i++)
+		if (plan_is_well(client, i, since) && nodes[i].lost < since &&
+		    lease_at(&nodes[i], key, token) < 0)
+			world_violation("client %zu has %s, but not on %s, "
+					"which it has renewed it with",
+					client, plan.key[key].name,
+					nodes[i].name);
+}
+
 void judge_belief(size_t client, size_t key, const char *token, int64_t until)
 {
 	const struct hold *hold = &holds[client][key];
@@ -238,6 +278,7 @@ void judge_belief(size_t client, size_t key, const char *token, int64_t until)
 				"only %zu servers have it for as long",
 				client, plan.key[key].name, (double)until / 1e6,
 				count);
+	check_healed(client, key, token);
 }
 
 static bool is_settled(void)
@@ -247,11 +288,6 @@ static bool is_settled(void)
 		    world_now < plan.stretch[i].ends)
 			return true;
 	return false;
-}
-
-static size_t rivalry(size_t key)
-{
-	return plan.several ? 0 : key;
 }
 
 void judge_end(size_t client)

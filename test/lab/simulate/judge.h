@@ -8,6 +8,8 @@
  *  - As long as a client believes in its lock, a quorum of servers has it. None of them
  *    lets it end sooner, or gives it another slot.
  *  - A quorum of servers has stored its fence.
+ *  - A server that has lost it, or was out of reach, gets it with one of the next renewals, if
+ *    nobody else tries to get the key, or all share it.
  *
  * And an attempt has no error, if most servers have been there and well all the time.
  *

@@ -36,6 +36,7 @@ static int64_t lost =
 static struct store *old[NODES_MOST]; /* what a server has on its disk */
 /* until when a fault may be noticed */
 static int64_t unwell[HOSTS_MOST][NODES_MOST], shaken[HOSTS_MOST];
+static int64_t voteless[NODES_MOST]; /* until when it may be */
 
 const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_CUT] = "a link is cut",
@@ -133,6 +134,25 @@ static void draw_clients(struct chance *chance)
 		draw_key(chance, i);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_client(chance, i);
+}
+
+/* Keys that nobody wants for itself, so that several always have them. */
+static void draw_readers(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 14);
+
+	if (!chance_is(&chance, 600))
+		return;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+		struct key_plan *key = &plan.key[client->key];
+
+		if (!key->mixed)
+			continue;
+		client->kind = KIND_SHARED;
+		client->hold = 2 * key->ttl;
+		client->think = chance_between(&chance, 0, key->ttl);
+	}
 }
 
 /* A client for whose key others ask, too; plan.clients: there is none. */
@@ -505,17 +525,22 @@ bool plan_is_near(size_t client)
 	return 4 * longest_way() < plan.client[client].timeout * MS;
 }
 
+bool plan_is_well(size_t client, size_t node, int64_t since)
+{
+	return nodes[node].up && !nodes[node].stopped &&
+	       unwell[client][node] < since &&
+	       links[client][node].cut[0] < since &&
+	       links[client][node].cut[1] < since && shaken[client] < since &&
+	       client_process(client)->trap == 0;
+}
+
 bool plan_is_whole(size_t client, int64_t since)
 {
 	size_t count = 0;
 
 	for (size_t k = 0; k < plan.servers; k++)
-		count += nodes[k].up && !nodes[k].stopped &&
-			 unwell[client][k] < since &&
-			 links[client][k].cut[0] < since &&
-			 links[client][k].cut[1] < since;
-	return count > plan.servers / 2 && shaken[client] < since &&
-	       client_process(client)->trap == 0;
+		count += plan_is_well(client, k, since) && voteless[k] < since;
+	return count > plan.servers / 2;
 }
 
 int64_t plan_idle(void)
@@ -721,6 +746,7 @@ void plan_draw(uint64_t seed, size_t servers)
 		plan.servers = servers;
 	plan.uneven = chance_is(&chance, 300);
 	draw_clients(&chance);
+	draw_readers(seed);
 	draw_once(seed);
 	draw_several(seed);
 	draw_hiding(seed);
@@ -851,17 +877,16 @@ static void note_unwell(size_t host, size_t node, int64_t lasts)
 		unwell[host][node] = world_now + lasts;
 }
 
-static void note_sick(const struct node *node, int64_t lasts)
+/* forgets: and for a while it has no vote. It tells how long it has been up in whole
+ * seconds. */
+static void note_sick(const struct node *node, int64_t lasts, bool forgets)
 {
+	int64_t until = world_now + lasts + plan.quarantine * MS + 3 * SECOND;
+
+	if (forgets && voteless[node->number] < until)
+		voteless[node->number] = until;
 	for (size_t i = 0; i < plan.clients; i++)
 		note_unwell(i, node->number, lasts);
-}
-
-/* us that a server has no vote, if it has forgotten something. It tells how long it has been up
- * in whole seconds. */
-static int64_t no_vote_for(void)
-{
-	return plan.quarantine * MS + 3 * SECOND;
 }
 
 static void do_near(void *context, uint64_t value)
@@ -1014,7 +1039,7 @@ static void evict(struct node *node, size_t key)
 static void empty(struct node *node)
 {
 	world_tell(node->name, "is emptied");
-	note_sick(node, no_vote_for());
+	note_sick(node, 0, true);
 	store_clear(node->store);
 	network_note_loss(node, true);
 }
@@ -1024,7 +1049,7 @@ static void forget(struct node *node, const struct fault *fault)
 	bool empties = fault->kind == FAULT_EMPTIED;
 	bool evicts = fault->kind == FAULT_EVICTED;
 
-	note_sick(node, fault->lasts + no_vote_for());
+	note_sick(node, fault->lasts, true);
 	if (!node->up || !may_forget(node, empties || evicts)) {
 		world_tell(node->name, "may not forget now");
 		return;
@@ -1133,7 +1158,7 @@ static void befall_server(struct node *node, const struct fault *fault)
 		       fault->kind <= FAULT_EVICTED &&
 		       node->keeps != KEEPS_ALWAYS;
 
-	note_sick(node, fault->lasts + forgets * no_vote_for());
+	note_sick(node, fault->lasts, forgets);
 	if (plan.hides && plan.hiding.anew) {
 		empty_others(node);
 		return;

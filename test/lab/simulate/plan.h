@@ -177,8 +177,11 @@ bool plan_wants(size_t client, size_t key);
 /* The longest that a waiter of this key may wait in a calm stretch, us. */
 int64_t plan_bound(size_t key);
 
-/* Whether nothing has befallen the client since then, nor most of the servers, nor its links
- * to them, and these servers have votes. */
+/* Whether nothing has befallen the client since then, nor this server, nor the link between
+ * them. */
+bool plan_is_well(size_t client, size_t node, int64_t since);
+
+/* Whether so it is with most of the servers, and these have votes. */
 bool plan_is_whole(size_t client, int64_t since);
 
 /* Whether answers come well within the rounds of this client. */
