@@ -22,8 +22,9 @@
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
 #define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
-#define CROWDED (3 * SECOND) /* from one crowd to the next */
-#define CROWDS (30 * SECOND) /* in which it is calm, and crowds come */
+#define CROWDED (3 * SECOND)        /* from one crowd to the next */
+#define CROWDS (30 * SECOND)        /* in which it is calm, and crowds come */
+#define SET_BACK (50 * 60 * SECOND) /* at most */
 
 struct plan plan;
 bool plan_permits, plan_several;
@@ -371,11 +372,13 @@ static void draw_cuts(uint64_t seed)
 	draw_forcers(&chance);
 }
 
+/* Hosts, and clocks of servers. */
 static void draw_boots(uint64_t seed)
 {
 	struct chance chance = chance_of(seed, 13);
 
 	plan.boots = chance_is(&chance, 250);
+	plan.set_back = chance_is(&chance, 250) && !plan.hides;
 }
 
 bool plan_forces(size_t client)
@@ -834,6 +837,8 @@ void plan_print(void)
 		printf("links are cut at requests\n");
 	if (plan.boots)
 		printf("hosts are restarted\n");
+	if (plan.set_back)
+		printf("clocks of servers are set back\n");
 	if (plan.breaks)
 		printf("now and then one asks the holders to stop\n");
 	for (size_t i = 0; i < plan.keys; i++)
@@ -1404,6 +1409,44 @@ static void do_hide(void *context, uint64_t value)
 	    plan.stretch[0].begins - world_now);
 }
 
+/* What a server has on its disk would last for longer, too. One that was restarted, and may
+ * have forgotten something, would have no vote for as long. */
+static void do_set_back(void *context, uint64_t lasts)
+{
+	struct node *node = context;
+
+	if (!plan_storms() || (node->life > 1 && node->keeps != KEEPS_ALWAYS))
+		return;
+	if (!node->up || is_held(node)) {
+		world_at(world_now + 5 * MS, do_set_back, node, lasts);
+		return;
+	}
+	world_tell(node->name, "has its clock set back by %.3f s",
+		   (double)lasts / 1e6);
+	node->wall.offset -= (int64_t)lasts;
+	note_sick(node, 0, true);
+	if (old[node->number] != NULL)
+		store_free(old[node->number]);
+	old[node->number] = NULL;
+	if (node->number == 0)
+		network_record = NULL; /* there is no telling Redis of this */
+}
+
+static void set_clocks_back(void)
+{
+	struct chance chance = chance_of(plan.seed, 15);
+
+	if (plan.forgetting != FORGETS_CAUGHT_UP || !plan.set_back)
+		return;
+	for (size_t i = 0; i < plan.servers; i++)
+		if (chance_is(&chance, 600))
+			world_at(chance_between(&chance, 0,
+						plan.stretch[0].begins),
+				 do_set_back, &nodes[i],
+				 (uint64_t)chance_between(&chance, SECOND,
+							  SET_BACK));
+}
+
 /* By hours, so that servers cannot take the next fence from the clock. */
 static void hurry_clocks(void)
 {
@@ -1424,6 +1467,7 @@ void plan_begin(void)
 	network_begin(plan.seed, plan.servers);
 	begin_clocks(&chance);
 	hurry_clocks();
+	set_clocks_back();
 	for (size_t i = 0; i < plan.servers; i++) {
 		nodes[i].keeps =
 			(enum persistence)chance_between(&chance, 0, 2);

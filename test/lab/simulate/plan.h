@@ -13,7 +13,8 @@
  *    have had a record of each key for longer than two ttls, and all users of a key have
  *    the same ttl: one that has not heard of a longer ttl would not wait for its end.
  *  - Clocks run at rates that differ by less than the drift. The wall clocks of clients
- *    are set at will; those of servers are not, as leases end by them.
+ *    are set at will. Those of servers are set back at most, while no key is held there: a
+ *    lease would last for longer.
  *  - In some runs the users of a key have different ttls. With several servers the
  *    quarantine is at least the longest ttl, except with FORGETS_TOLD.
  *  - COMMAND ends when the guard says so: at the end of validity at the latest.
@@ -151,7 +152,8 @@ struct plan {
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	bool breaks; /* now and then a client asks the holders to stop instead */
-	bool boots;  /* hosts are restarted between a client's runs */
+	bool set_back; /* the clocks of some servers, once */
+	bool boots;    /* hosts are restarted between a client's runs */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
