@@ -22,6 +22,10 @@ struct waiting {
 #define LONG_BEFORE \
 	2500000 /* us: those who come within this may change places */
 
+#define GRANTS 100
+#define APART \
+	(4 * SECOND) /* us that clients' wall clocks may differ, at most */
+
 struct figures figures;
 
 static int64_t tried[CLIENTS_MOST]; /* us: since when it tries */
@@ -37,6 +41,14 @@ static struct {
 	int64_t ran; /* when somebody last had it */
 	int64_t sane; /* before that somebody was killed, and may have left votes */
 } rivals[KEYS_MOST];
+
+/* The last grants of a key. */
+static struct {
+	struct {
+		int64_t at, fence;
+	} grants[GRANTS];
+	size_t count;
+} past[KEYS_MOST];
 
 /* The largest fences so far: of all, and of those by kind, owner and slot. */
 static struct {
@@ -145,6 +157,29 @@ static bool are_fences_judged(size_t key)
 {
 	return plan.forgetting == FORGETS_CAUGHT_UP &&
 	       plan.key[key].remember < 0;
+}
+
+/* Whatever servers have forgotten, fences rise by the clock: if clients' clocks differ by less
+ * than the time since the last one. */
+static void check_clock(size_t client, size_t key)
+{
+	const struct hold *hold = &holds[client][key];
+	size_t count = past[key].count++ % GRANTS;
+
+	for (size_t i = 0; i < GRANTS; i++)
+		if (plan.agrees && hold->kind == KIND_EXCLUSIVE &&
+		    past[key].grants[i].at < tried[client] - APART &&
+		    past[key].grants[i].fence >= hold->fence)
+			world_violation("client %zu holds %s with the fence "
+					"%lld, and one had %lld %.3f s before",
+					client, plan.key[key].name,
+					(long long)hold->fence,
+					(long long)past[key].grants[i].fence,
+					(double)(tried[client] -
+						 past[key].grants[i].at) /
+						1e6);
+	past[key].grants[count].at = world_now;
+	past[key].grants[count].fence = hold->fence;
 }
 
 static void check_fence(size_t client, size_t key)
@@ -514,6 +549,7 @@ void judge_begin(size_t client, size_t key, int64_t fence, int64_t part,
 	}
 	check_others(client, key);
 	check_fence(client, key);
+	check_clock(client, key);
 	check_order(client, key);
 }
 

@@ -379,6 +379,7 @@ static void draw_boots(uint64_t seed)
 
 	plan.boots = chance_is(&chance, 250);
 	plan.set_back = chance_is(&chance, 250) && !plan.hides;
+	plan.agrees = chance_is(&chance, 400) && !plan.cuts;
 }
 
 bool plan_forces(size_t client)
@@ -613,6 +614,15 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 		fault->node = (fault->node + 1) % plan.servers;
 }
 
+/* How much longer (us) those that know more are out of reach, so that servers which have
+ * forgotten get their vote, and fences rise by the clock alone. */
+static int64_t until_vote(void)
+{
+	return plan.agrees && plan.forgetting == FORGETS_AT_ANY_TIME
+		       ? plan.quarantine * MS + 3 * SECOND
+		       : 0;
+}
+
 /* When it is over, and links are whole again: forget_together() and plan_held() cut some
  * for longer than it lasts. */
 static int64_t ends_at(const struct fault *fault)
@@ -622,7 +632,8 @@ static int64_t ends_at(const struct fault *fault)
 		(plan.forgetting == FORGETS_AT_ANY_TIME &&
 		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA);
 
-	return fault->at + fault->lasts + cuts_more * 2 * longest_ttl() * MS;
+	return fault->at + fault->lasts +
+	       cuts_more * (2 * longest_ttl() * MS + until_vote());
 }
 
 /* All the time, at each server: often, now and then or never, for each kind of request. */
@@ -837,6 +848,8 @@ void plan_print(void)
 		printf("links are cut at requests\n");
 	if (plan.boots)
 		printf("hosts are restarted\n");
+	if (plan.agrees)
+		printf("clocks are not set\n");
 	if (plan.set_back)
 		printf("clocks of servers are set back\n");
 	if (plan.breaks)
@@ -1106,6 +1119,8 @@ static void befall_client(const struct fault *fault)
 		}
 		break;
 	default:
+		if (plan.agrees)
+			break;
 		process->wall.offset = EPOCH +
 				       fault->detail % (200 * 86400 * SECOND) -
 				       100 * 86400 * SECOND;
@@ -1123,7 +1138,9 @@ static void forget_together(const struct fault *fault)
 		if (i == fault->node || (fault->detail >> (8 + i) & 1) != 0)
 			forget(&nodes[i], fault);
 		else if (alone)
-			cut_node(i, 0, fault->lasts + longest_ttl() * MS);
+			cut_node(i, 0,
+				 fault->lasts + longest_ttl() * MS +
+					 until_vote());
 }
 
 /* Those that know the hidden holder, for everybody but that one. */
@@ -1471,7 +1488,7 @@ void plan_begin(void)
 	for (size_t i = 0; i < plan.servers; i++) {
 		nodes[i].keeps =
 			(enum persistence)chance_between(&chance, 0, 2);
-		if (plan.forgetting == FORGETS_TOLD)
+		if (plan.forgetting == FORGETS_TOLD || until_vote() > 0)
 			nodes[i].keeps = KEEPS_NOTHING;
 		network_boot(&nodes[i], AGE);
 		for (int64_t n = plan.forgetting == FORGETS_CAUGHT_UP ? 0 : -60;

@@ -152,6 +152,7 @@ struct plan {
 	bool uneven;  /* the users of a key have different ttls */
 	bool several; /* some clients want several keys at once */
 	bool breaks; /* now and then a client asks the holders to stop instead */
+	bool agrees; /* the wall clocks of clients are never set: fences rise by them */
 	bool set_back; /* the clocks of some servers, once */
 	bool boots;    /* hosts are restarted between a client's runs */
 	struct key_plan key[KEYS_MOST];
