@@ -20,6 +20,7 @@
 #define NEARER 5000   /* us, if rounds are short */
 #define IDLE 6000     /* ms that nobody may run: a heartbeat, and a hand-over */
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
+#define DEAD (20 * SECOND)   /* that a holder may keep a connection that is */
 #define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
 #define CROWDED (3 * SECOND)        /* from one crowd to the next */
@@ -538,15 +539,6 @@ bool plan_is_well(size_t client, size_t node, int64_t since)
 	       client_process(client)->trap == 0;
 }
 
-bool plan_is_whole(size_t client, int64_t since)
-{
-	size_t count = 0;
-
-	for (size_t k = 0; k < plan.servers; k++)
-		count += plan_is_well(client, k, since) && voteless[k] < since;
-	return count > plan.servers / 2;
-}
-
 int64_t plan_idle(void)
 {
 	bool near = true;
@@ -907,6 +899,15 @@ static void note_sick(const struct node *node, int64_t lasts, bool forgets)
 		note_unwell(i, node->number, lasts);
 }
 
+/* us. Nobody is told that a server has lost its power, or is there again. */
+static int64_t until_back(const struct fault *fault)
+{
+	bool silent = fault->kind == FAULT_POWER ||
+		      (fault->kind <= FAULT_AMNESIA && fault->detail % 3 == 0);
+
+	return fault->lasts + silent * DEAD;
+}
+
 static void do_near(void *context, uint64_t value)
 {
 	const struct fault *fault = context;
@@ -995,6 +996,28 @@ static bool has_old_record(struct node *node, size_t key)
 	return began != 0 && began <= now - 2 * longest_ttl();
 }
 
+/* A record that began when its server was asked again, after others, may have no vote. One from
+ * the future began before the clock was set back. */
+static bool has_vote(struct node *node, size_t key)
+{
+	char name[40];
+	int64_t began = store_field(node->store, node_now(node) / MS,
+				    record_of(key, name), "began");
+
+	return began > node_now(node) / MS || has_old_record(node, key);
+}
+
+bool plan_is_whole(size_t client, int64_t since)
+{
+	size_t count = 0;
+
+	for (size_t k = 0; k < plan.servers; k++)
+		count += plan_is_well(client, k, since) &&
+			 voteless[k] < since &&
+			 has_vote(&nodes[k], plan.client[client].key);
+	return count > plan.servers / 2;
+}
+
 /* Whether another server knows all holders that this one knows. */
 static bool is_known_by(const struct node *other, const struct node *node,
 			size_t key)
@@ -1067,7 +1090,7 @@ static void forget(struct node *node, const struct fault *fault)
 	bool empties = fault->kind == FAULT_EMPTIED;
 	bool evicts = fault->kind == FAULT_EVICTED;
 
-	note_sick(node, fault->lasts, true);
+	note_sick(node, until_back(fault), true);
 	if (!node->up || !may_forget(node, empties || evicts)) {
 		world_tell(node->name, "may not forget now");
 		return;
@@ -1180,7 +1203,7 @@ static void befall_server(struct node *node, const struct fault *fault)
 		       fault->kind <= FAULT_EVICTED &&
 		       node->keeps != KEEPS_ALWAYS;
 
-	note_sick(node, fault->lasts, forgets);
+	note_sick(node, until_back(fault), forgets);
 	if (plan.hides && plan.hiding.anew) {
 		empty_others(node);
 		return;
@@ -1227,7 +1250,10 @@ static void befall_network(struct fault *fault)
 
 	for (size_t i = 0; i < plan.servers; i++)
 		if (i == fault->node || fault->kind == FAULT_LATE)
-			note_unwell(fault->host, i, fault->lasts + SECOND);
+			note_unwell(fault->host, i,
+				    fault->kind == FAULT_FORGOTTEN
+					    ? DEAD
+					    : fault->lasts + SECOND);
 	switch (fault->kind) {
 	case FAULT_CUT:
 		cut(fault->host, fault->node, fault->detail % 3, fault->lasts);
