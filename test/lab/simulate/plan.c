@@ -175,11 +175,14 @@ static size_t pick_holder(struct chance *chance)
 }
 
 /* Most of the others come often and do not wait: whoever waits has heard of the holder, and what
- * it is granted elsewhere keeps the others out. */
+ * it is granted elsewhere keeps the others out. Or they wait, and soon give up: a server that has
+ * lost the key hears of that first, and grants it to the next in line. */
 static void draw_hiding(uint64_t seed)
 {
 	static const int64_t short_ttls[] = {1000, 2000};
 	struct chance chance = chance_of(seed, 5), anew = chance_of(seed, 9);
+	struct chance limits = chance_of(seed, 16);
+	bool impatient = chance_is(&limits, 350);
 	struct hiding *hiding = &plan.hiding;
 
 	if (plan.servers < 3 || plan_several || !chance_is(&chance, 350))
@@ -206,6 +209,11 @@ static void draw_hiding(uint64_t seed)
 		client->think = 500;
 		client->hold = 100;
 		client->min_hold = 0;
+		if (impatient && !hiding->anew && !holds) {
+			client->nonblock = client->poll = false;
+			client->think = 50;
+			client->limit = chance_between(&limits, 50, 1000);
+		}
 	}
 }
 
