@@ -206,8 +206,8 @@ static void fill_settings(struct settings *settings,
 	settings->ttl = its->ttl;
 	settings->quarantine = its->quarantine;
 	settings->kill_after = its->kill_after;
-	settings->once_in = key->once_in;
-	settings->remember = key->remember;
+	settings->once_in = its->plain ? 0 : key->once_in;
+	settings->remember = its->plain ? 100 : key->remember;
 	settings->shared = its->kind == KIND_SHARED;
 	settings->reentrant = its->kind == KIND_REENTRANT;
 	if (settings->reentrant)

@@ -136,6 +136,8 @@ static void check_begin(size_t client, size_t key)
 {
 	bool exclusive = plan.client[client].kind == KIND_EXCLUSIVE;
 
+	if (plan.client[client].plain)
+		return;
 	for (size_t n = first_of(key); n < counts[key]; n++) {
 		struct run *run = success_at(key, n);
 
@@ -174,7 +176,8 @@ void once_begin(size_t client, size_t key, const char *token)
 
 void once_succeeded(size_t client, size_t key)
 {
-	if (plan.key[key].once_in > 0)
+	/* what is kept of a plain run is soon forgotten */
+	if (plan.key[key].once_in > 0 && !plan.client[client].plain)
 		*success_at(key, counts[key]++) = runs[client][key];
 }
 

@@ -255,6 +255,25 @@ static void draw_crowd(uint64_t seed)
 	}
 }
 
+/* With others, who have --once-in, so that what they rely on is kept for them alone. */
+static void draw_plain(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 17);
+
+	if (!chance_is(&chance, 400))
+		return;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+		struct key_plan *key = &plan.key[client->key];
+
+		client->plain = key->once_in > 0 && chance_is(&chance, 400);
+		if (!client->plain)
+			continue;
+		key->remember = key->once_in;
+		client->think = chance_between(&chance, 0, 500);
+	}
+}
+
 /* Keys with --once-in. A chance of its own, so nothing else in the seed's plan changes. */
 static void draw_once(uint64_t seed)
 {
@@ -271,6 +290,7 @@ static void draw_once(uint64_t seed)
 		if (chance_is(&chance, 300))
 			key->remember = key->once_in;
 	}
+	draw_plain(seed);
 }
 
 static void want_also(struct chance *chance, struct client_plan *client)
@@ -801,6 +821,7 @@ static void print_client(size_t i, const struct client_plan *client)
 	       "%lld ms, waits for %lld ms\n",
 	       i, client->key, others_of(i), kinds[client->kind],
 	       client->forces   ? ", breaks it"
+	       : client->plain  ? ", --remember 0.1s"
 	       : client->script ? ", acquire"
 				: "",
 	       client->nonblock ? ", -n" : "", client->poll ? ", --poll" : "",

@@ -56,6 +56,7 @@ struct client_plan {
 	bool nonblock, poll;
 	int64_t min_hold;
 	bool forces; /* in a storm it takes its key away from others (break --now) */
+	bool plain;  /* it has a short --remember, and no --once-in */
 	bool script; /* acquire, extend, release: nobody renews it */
 	bool dropped;
 };
