@@ -379,7 +379,7 @@ static void hold(struct client *client, struct session *session)
 	struct giving giving = {client, session, 0};
 	const char *how = "not started";
 	const struct lock *lost = NULL;
-	struct watchdogs watchdogs;
+	struct watchdogs watchdogs = {0};
 	struct error error;
 	int64_t began = clock_ms(),
 		lasts = chance_between(&client->chance, 0,
