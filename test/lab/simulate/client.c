@@ -399,6 +399,9 @@ static void hold(struct client *client, struct session *session)
 		supervise(client, &watchdogs);
 		watchdogs_stop(&watchdogs);
 		lost = watchdogs_lost(&watchdogs, &error);
+		if (lost != NULL ? !lost->broken : client->command.stopped)
+			judge_loses(client->number,
+				    lost != NULL ? error.text : "not renewed");
 		if (lost == NULL)
 			giving.left = its->min_hold - (clock_ms() - began);
 		how = end_of(client);

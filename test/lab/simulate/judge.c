@@ -481,6 +481,34 @@ void judge_fails(size_t client, const char *why)
 				client, why);
 }
 
+/* If others may have the votes of some servers, it needs all servers that are left. */
+void judge_loses(size_t client, const char *why)
+{
+	const struct client_plan *its = &plan.client[client];
+	int64_t since = world_now - 2 * its->ttl * MS;
+	size_t count = 0, need = plan.servers / 2 + 1;
+
+	for (size_t key = 0; key < plan.keys; key++) {
+		const struct hold *hold = &holds[client][key];
+
+		if (!plan_wants(client, key))
+			continue;
+		if (hold->evicted)
+			return;
+		if (has_rivals(client, key))
+			need = plan.servers;
+		if (hold->since - SECOND < since)
+			since = hold->since - SECOND;
+	}
+	for (size_t i = 0; i < plan.servers; i++)
+		count +=
+			plan_is_well(client, i, since) && nodes[i].lost < since;
+	if (count >= need && plan_is_near(client))
+		world_violation("client %zu loses its lock, and most servers "
+				"are there: %s",
+				client, why);
+}
+
 void judge_spared(size_t client)
 {
 	size_t key = rivalry(plan.client[client].key);

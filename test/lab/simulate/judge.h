@@ -11,7 +11,8 @@
  *  - A server that has lost it, or was out of reach, gets it with one of the next renewals, if
  *    nobody else tries to get the key, or all share it.
  *
- * And an attempt has no error, if most servers have been there and well all the time.
+ * And an attempt has no error, and no lock is lost, if most servers have been there and well
+ * all the time.
  *
  * A server that has lost data within a ttl counts as one of them: it may have voted before.
  */
@@ -26,6 +27,9 @@
 void judge_begin(size_t client, size_t key, int64_t fence, int64_t part,
 		 bool evicted);
 void judge_end(size_t client);
+
+/* Its lock was lost, or its guard has ended COMMAND, and nobody has asked it to stop. */
+void judge_loses(size_t client, const char *why);
 
 /* A server takes the key away from a client whose COMMAND runs: it may run on, beside the
  * next ones. */

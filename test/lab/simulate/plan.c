@@ -409,6 +409,7 @@ static void draw_boots(uint64_t seed)
 	plan.boots = chance_is(&chance, 250);
 	plan.set_back = chance_is(&chance, 250) && !plan.hides;
 	plan.agrees = chance_is(&chance, 400) && !plan.cuts;
+	plan.patient = chance_is(&chance, 150) && !plan.hides;
 }
 
 bool plan_forces(size_t client)
@@ -428,8 +429,9 @@ static void draw_lease(struct chance *chance, struct client_plan *client)
 					   sizeof(ttls) / sizeof(ttls[0]));
 		while (client->ttl > longest);
 	client->timeout = lease_server_timeout(client->ttl);
-	client->kill_after =
-		chance_between(chance, 0, lease_kill_after(client->ttl));
+	client->kill_after = chance_between(
+		chance, 0,
+		plan.patient ? client->ttl : lease_kill_after(client->ttl));
 	while (client->ttl <=
 	       lease_need(client->ttl, client->kill_after, client->timeout))
 		client->kill_after /= 2;
@@ -869,6 +871,8 @@ void plan_print(void)
 		printf("links are cut at requests\n");
 	if (plan.boots)
 		printf("hosts are restarted\n");
+	if (plan.patient)
+		printf("commands may take long to stop\n");
 	if (plan.agrees)
 		printf("clocks are not set\n");
 	if (plan.set_back)

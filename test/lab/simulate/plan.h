@@ -154,6 +154,7 @@ struct plan {
 	bool several; /* some clients want several keys at once */
 	bool breaks; /* now and then a client asks the holders to stop instead */
 	bool agrees; /* the wall clocks of clients are never set: fences rise by them */
+	bool patient;  /* --kill-after may be nearly as long as the ttl */
 	bool set_back; /* the clocks of some servers, once */
 	bool boots;    /* hosts are restarted between a client's runs */
 	struct key_plan key[KEYS_MOST];
