@@ -54,6 +54,7 @@ static struct connection *table[FDS_MOST];
 static size_t table_end;
 static struct connection *accepted[NODES_MOST];
 static struct chance weather[HOSTS_MOST];
+static struct chance breaking; /* of connections after a break */
 static int64_t last_id;
 
 FILE *network_record;
@@ -526,8 +527,10 @@ static void serve(struct connection *connection)
 		kind = kind_of(node, words, count);
 		if (kind < REQUEST_KINDS && is_cut_at(connection, kind))
 			return;
-		if (kind == REQUEST_BREAK && network_before_break != NULL)
+		if (kind == REQUEST_BREAK && network_before_break != NULL) {
 			network_before_break(node, words[3], words[9]);
+			node->breaks_after |= chance_is(&breaking, 300);
+		}
 		record(node, ENTRY_REQUEST, connection->id,
 		       connection->input.data, length);
 		before = connection->output.length;
@@ -604,6 +607,7 @@ void network_boot(struct node *node, int64_t uptime)
 void network_begin(uint64_t seed, size_t count)
 {
 	node_count = count;
+	breaking = chance_of(seed, 1999);
 	for (size_t i = 0; i < count; i++) {
 		nodes[i].number = i;
 		nodes[i].chance = chance_of(seed, 1000 + i);

@@ -95,7 +95,7 @@ void network_forget(size_t host, size_t node); /* ... silently: half-open */
 int64_t node_now(const struct node *node); /* us since 1970 */
 
 /* Called before a server executes such a request for this key, if not NULL. The token is
- * drawn for each request. */
+ * drawn for each request, whose connection often breaks after it. */
 extern void (*network_before_break)(struct node *node, struct word key,
 				    struct word token);
 
