@@ -635,7 +635,7 @@ static void do_look(void *context, uint64_t value)
 
 	(void)value;
 	for (size_t i = 0; !plan_storms() && i < plan.servers; i++)
-		if (nodes[i].up &&
+		if (nodes[i].up && !plan_has_flushed(i) &&
 		    store_holds(nodes[i].store, node_now(&nodes[i]) / MS, name,
 				token))
 			world_violation("%s still has %s for a client that has "
@@ -663,7 +663,7 @@ static bool goes_at_once(size_t key)
 	for (size_t i = 0; i < plan.clients; i++)
 		if (plan_wants(i, key) && plan.client[i].min_hold > 0)
 			return false;
-	return plan.key[key].kind == KIND_EXCLUSIVE;
+	return plan.key[key].kind == KIND_EXCLUSIVE && !plan.flushes;
 }
 
 void judge_leftovers(bool all)

@@ -39,6 +39,7 @@ static struct store *old[NODES_MOST]; /* what a server has on its disk */
 /* until when a fault may be noticed */
 static int64_t unwell[HOSTS_MOST][NODES_MOST], shaken[HOSTS_MOST];
 static int64_t voteless[NODES_MOST]; /* until when it may be */
+static int64_t flushed[NODES_MOST];  /* when it last forgot its scripts */
 
 const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_CUT] = "a link is cut",
@@ -410,6 +411,7 @@ static void draw_boots(uint64_t seed)
 	plan.set_back = chance_is(&chance, 250) && !plan.hides;
 	plan.agrees = chance_is(&chance, 400) && !plan.cuts;
 	plan.patient = chance_is(&chance, 150) && !plan.hides;
+	plan.flushes = chance_is(&chance, 150);
 }
 
 bool plan_forces(size_t client)
@@ -477,6 +479,11 @@ static int64_t longest_hold(size_t key)
 				longest = hold;
 		}
 	return longest;
+}
+
+bool plan_has_flushed(size_t node)
+{
+	return plan.flushes && world_now < flushed[node] + 3 * SECOND;
 }
 
 int64_t plan_loss(void)
@@ -873,6 +880,8 @@ void plan_print(void)
 		printf("hosts are restarted\n");
 	if (plan.patient)
 		printf("commands may take long to stop\n");
+	if (plan.flushes)
+		printf("servers forget scripts\n");
 	if (plan.agrees)
 		printf("clocks are not set\n");
 	if (plan.set_back)
@@ -1508,6 +1517,29 @@ static void do_set_back(void *context, uint64_t lasts)
 		network_record = NULL; /* there is no telling Redis of this */
 }
 
+static void do_flush_scripts(void *context, uint64_t pause)
+{
+	struct node *node = context;
+
+	flushed[node->number] = world_now;
+	if (node->up)
+		memset(store_scripts(node->store), 0,
+		       SCRIPTS_MOST * sizeof(bool));
+	if (world_now < plan.stretch[0].ends)
+		world_at(world_now + (int64_t)pause, do_flush_scripts, node,
+			 pause);
+}
+
+static void flush_scripts(void)
+{
+	struct chance chance = chance_of(plan.seed, 18);
+
+	for (size_t i = 0; plan.flushes && i < plan.servers; i++)
+		do_flush_scripts(&nodes[i],
+				 (uint64_t)chance_between(&chance, 4 * SECOND,
+							  6 * SECOND));
+}
+
 static void set_clocks_back(void)
 {
 	struct chance chance = chance_of(plan.seed, 15);
@@ -1572,4 +1604,5 @@ void plan_begin(void)
 	for (size_t i = 0; plan.hides && i < plan.servers; i++)
 		if (plan.hiding.away[i])
 			world_at(HIDES_AT, do_hide, &nodes[i], 0);
+	flush_scripts();
 }

@@ -154,7 +154,8 @@ struct plan {
 	bool several; /* some clients want several keys at once */
 	bool breaks; /* now and then a client asks the holders to stop instead */
 	bool agrees; /* the wall clocks of clients are never set: fences rise by them */
-	bool patient;  /* --kill-after may be nearly as long as the ttl */
+	bool patient; /* --kill-after may be nearly as long as the ttl */
+	bool flushes; /* servers forget scripts (SCRIPT FLUSH), even while it is calm */
 	bool set_back; /* the clocks of some servers, once */
 	bool boots;    /* hosts are restarted between a client's runs */
 	struct key_plan key[KEYS_MOST];
@@ -202,6 +203,10 @@ void plan_held(size_t client);
 
 /* Whether it is cut off once it holds its key: COMMAND is to last until its guard ends it. */
 bool plan_is_late(size_t client);
+
+/* Whether a server has forgotten its scripts lately: then what a redlock sends as it ends may come
+ * to nothing (server.h). */
+bool plan_has_flushed(size_t node);
 
 /* When a server last lost data while it was up. */
 int64_t plan_loss(void);
