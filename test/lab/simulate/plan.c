@@ -330,6 +330,8 @@ static void draw_several(uint64_t seed)
 		memcpy(key->name, was.name, sizeof(was.name));
 	}
 	for (size_t i = 0; plan.several && i < plan.clients; i++)
+		plan.client[i].plain = false;
+	for (size_t i = 0; plan.several && i < plan.clients; i++)
 		if (plan.client[i].kind == KIND_EXCLUSIVE &&
 		    plan.key[plan.client[i].key].kind == KIND_EXCLUSIVE &&
 		    chance_is(&chance, 600))
