@@ -7,6 +7,8 @@
 static const char *why_not(const struct ballot *ballot, size_t i,
 			   char text[TRUST_TEXT])
 {
+	if (ballot->vote[i] == VOTE_GONE)
+		return "KEY is gone";
 	return ballot->vote[i] == VOTE_QUARANTINED
 		       ? trust_explain(ballot, i, text)
 		       : ballot->quorum->servers[i].conn.refusal.text;
@@ -16,6 +18,7 @@ static const char *why_not(const struct ballot *ballot, size_t i,
 static bool has_failed(const struct ballot *ballot, size_t i)
 {
 	return ballot->vote[i] == VOTE_QUARANTINED ||
+	       ballot->vote[i] == VOTE_GONE ||
 	       ((ballot->vote[i] == VOTE_FAILED ||
 		 ballot->vote[i] == VOTE_PENDING) &&
 		ballot->quorum->servers[i].conn.refusal.text[0] != '\0');
@@ -38,7 +41,8 @@ static const struct server *find_culprit(const struct ballot *ballot)
 
 static const char *remedy(const struct ballot *ballot, size_t i)
 {
-	return ballot->vote[i] == VOTE_QUARANTINED
+	return ballot->vote[i] == VOTE_QUARANTINED ||
+			       ballot->vote[i] == VOTE_GONE
 		       ? ""
 		       : server_remedy(&ballot->quorum->servers[i]);
 }

@@ -88,8 +88,12 @@ static bool may_ask(const struct requests *requests, size_t i)
 
 static struct deadline end_of_round(const struct requests *requests, size_t i)
 {
-	return deadline_at(last_sent(requests, i) +
-			   requests->lock->ballot.quorum->timeout);
+	const struct contact *at = &requests->at[i];
+	int64_t began = last_sent(requests, i);
+
+	if (at->giving_back && at->gave_back > began)
+		began = at->gave_back;
+	return deadline_at(began + requests->lock->ballot.quorum->timeout);
 }
 
 /* When a connection without an answer is taken for dead. */
@@ -210,6 +214,7 @@ void requests_give_back(struct requests *requests, size_t i)
 	script_release(requests->lock, i, 0);
 	ballot->vote[i] = VOTE_PENDING;
 	at->giving_back = true;
+	at->gave_back = clock_ms();
 	at->granted = false;
 	at->oldest = at->sent + 1;
 	at->due = deadline_in(2 * lease_heartbeat(requests->lock->wish.ttl));
@@ -463,9 +468,10 @@ static void take_grant(struct requests *requests, size_t i,
 	at->valid = valid;
 	requests->by_message = true;
 	attempt_count(requests->lock, i, message->fence);
-	/* no vote yet: until it is one, it is kept as long as after a request */
+	/* no vote yet: it must not end before it is one */
 	if (requests->lock->ballot.vote[i] == VOTE_QUARANTINED)
-		at->due = deadline_at(0);
+		at->due = deadline_earlier(
+			at->due, deadline_in(deadline_left(valid) * 2 / 3));
 	leave_slot(requests, i);
 }
 

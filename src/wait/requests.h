@@ -44,6 +44,7 @@ struct requests {
 		int64_t place;         /* in its queue, from 0 */
 		int64_t pause;         /* ms, doubled with each try */
 		bool giving_back;
+		int64_t gave_back; /* when */
 		/* if replicas are to have it: it was granted, and the last request
 		 * asks them */
 		bool granted, asks_replicas;

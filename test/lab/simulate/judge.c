@@ -471,9 +471,18 @@ void judge_gives_up(size_t client)
 			plan.key[key].name);
 }
 
-/* It has tried to get one key. */
+static int64_t broken[KEYS_MOST]; /* when */
+
+void judge_broken(size_t key)
+{
+	broken[key] = world_now;
+}
+
+/* It has tried to get one key, which may have been taken away before it had it all. */
 void judge_fails(size_t client, const char *why)
 {
+	if (broken[plan.client[client].key] >= tried[client])
+		return;
 	if (plan.client[client].also_count == 0 && plan_is_near(client) &&
 	    plan_is_whole(client, tried[client]))
 		world_violation("client %zu fails, and most servers are there: "

@@ -44,12 +44,16 @@ void judge_wait(size_t client);
 void judge_served(size_t client);
 
 /* A client tries to get its keys, whether it waits or not; it does so no longer, and
- * calls one busy, or has an error; or it is told that it need not run (--once-in); or it was killed. */
+ * calls one busy, or has an error; or it is told that it need not run (--once-in); or it
+ * was killed. */
 void judge_try(size_t client);
 void judge_gives_up(size_t client);
 void judge_fails(size_t client, const char *why);
 void judge_spared(size_t client);
 void judge_killed(size_t client);
+
+/* break --now begins to take a key away. */
+void judge_broken(size_t key);
 
 /* A script whose lease was over was told that it has been prolonged: the lock is still its
  * own, and nobody has held the key in between. */

@@ -30,7 +30,9 @@
  * 4179 (a fence that fell). When scripts and breaks were new here (2c0c77b): 173 (a release
  * that never left for a server that was a little farther away), 147 (a break that would have
  * stopped the next in line), with --several 84 (a break that calls a lock released which is
- * held), and 1200 (two owners that wait for each other).
+ * held), and 1200 (two owners that wait for each other). Since attempts that fail while most
+ * servers are well are judged: 703 (a server that is given its vote back was called silent at
+ * once), 982 (a lock that was taken away while its fence was raised: 0 of 3 gave no vote).
  *
  * What it cannot see: blind-is-empty, parents-only and no-guard (processes), hung-answer and
  * hung-message (Sentinels), unacknowledged (replicas), trusts-file (users), later-is-ours
