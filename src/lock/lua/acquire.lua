@@ -89,9 +89,8 @@ if held and wish.slot and not room then
   settle()
   held, in_use = false, kind_of_key()
 end
-local nested = held and kind == reentrant and wish.kept == 0 and call('hexists', record, 'hold:' .. hold) == 0
 local success, ago
-if not held and (wish.kept == 0 or not room) or nested then
+if wish.kept == 0 and not (held and (kind ~= reentrant or call('hexists', record, 'hold:' .. hold) == 1)) then
   success, ago = find_success(description)
 end
 if success then

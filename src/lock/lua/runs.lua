@@ -31,15 +31,13 @@ local function note_run(who, ended, ends, held)
     max((ends or now) - since, 0), ended) .. told:sub(1, 500))
   -- the last twenty stay, and of those that succeeded the last to begin and the last to end
   if type(count) == 'number' and count > 30 then
-    local succeeded, last, latest, ended_at
+    local succeeded, last, latest
     for _, run in each(try('lrange', name, -99, -21)) do
-      local held_for, began = run:match('^%S+ (%d+) %d+ %S+ exit 0\nsince=(%d+)')
+      local began = number(run:match(' exit 0\nsince=(%d+)'))
       if began and began - now < ahead then
-        if number(began) > (last or 0) then
-          succeeded, last = run, number(began)
-        end
-        if began + held_for >= (ended_at or 0) then
-          latest, ended_at = run, began + held_for
+        latest = run
+        if began > (last or 0) then
+          succeeded, last = run, began
         end
       end
     end
