@@ -16,7 +16,7 @@
  * some clients want two or three of them at once.
  *
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
- * first seed from 1 on that showed it at dcbf2e4 (a seed is another run since;
+ * first seed from 1 on that showed it at 1da40d5 (a seed is another run since;
  * simulate.bats has some of today's):
  *
  *	extend-shortens 1, validity-from-reply 1, get-then-del 2, no-drift 2, no-hearing 2,
