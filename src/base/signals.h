@@ -6,8 +6,8 @@
  * every sleep has the descriptor in its poll set. These are all signals that would end
  * us, whatever they are for, as any of them would leave the lock held. A fault of our
  * own still ends us, as the kernel does not let it be blocked. A signal that the
- * parent has set to be ignored (nohup) stays ignored. That is looked at when a
- * signal comes, as most starts see none.
+ * parent has set to be ignored (nohup) stays ignored, but for what a keeper is told to
+ * end by (signals_heed). That is looked at when a signal comes, as most starts see none.
  *
  * This is the only module that touches masks and dispositions. They are
  * process-wide.

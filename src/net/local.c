@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "net/runtime.h"
 #include "base/descriptors.h"
+#include "net/runtime.h"
 #include "base/signals.h"
 #include "net/stream.h"
 

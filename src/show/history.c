@@ -243,11 +243,11 @@ int history_read(struct history *history, struct error *error)
 /* The one that ended last. Those who share KEY need not end in the order in which they
  * began, which is theirs here. */
 static const struct past_run *find_last(const struct history *history,
-					size_t count, bool succeeded)
+					bool succeeded)
 {
 	const struct past_run *last = NULL;
 
-	for (size_t n = 0; n < count; n++) {
+	for (size_t n = 0; n < history->known; n++) {
 		const struct past_run *run = &history->run[n];
 
 		if ((!succeeded || run_succeeded(run)) &&
@@ -261,12 +261,12 @@ static const struct past_run *find_last(const struct history *history,
 
 const struct past_run *history_last(const struct history *history)
 {
-	return find_last(history, history->known, false);
+	return find_last(history, false);
 }
 
 const struct past_run *history_success(const struct history *history)
 {
-	return find_last(history, history->known, true);
+	return find_last(history, true);
 }
 
 static int by_size(const void *a, const void *b)

@@ -244,6 +244,8 @@ setup() {
 	[[ $status == 0 && $stderr == *'is sent the signal of --on-lost' ]]
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "--on-lost STOP stops the process, and does not continue it" {
 	script job <<-'end'
 		"$REDLOCK" acquire --pid $$ -t 3s --on-lost STOP "$KEY" >/dev/null || exit
@@ -252,8 +254,7 @@ setup() {
 	end
 	wait_until 'has_said here'
 	rcli 0 SET "$KEY" another >/dev/null
-	wait_until '[[ ! $(keepers) ]]'
-	[[ $(state "$(pid job)") == T ]]
+	wait_until '[[ ! $(keepers) && $(state "$(pid job)") == T ]]'
 	kill -CONT "$(pid job)"
 	step 1
 	finish job
@@ -544,8 +545,6 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
-# native: a keeper is found by its title, which valgrind keeps
-# bats test_tags=native
 @test "a keeper heeds a release, and SIGTERM, even if the script ignores its signals" {
 	script job <<-'end'
 		trap '' USR1 TERM INT
@@ -581,7 +580,7 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 		umask "$1"
 		token=$("$REDLOCK" acquire --pid $$ -t 2s "$KEY") || exit
 		"$REDLOCK" release "$KEY" "$token" || exit
-		exec sleep 3 # a keeper would stop it
+		! pgrep -f "^redlock-keeper $KEY for $$\$" # which would stop us when it sees that the lock is gone
 	end
 	export KEY REDLOCK
 	for umask in 777 477 022; do
@@ -591,6 +590,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	[[ $(stat -c %a "$TMP/runtime/redlock") == 700 ]]
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "it keeps no stream open: a substitution, a pipeline and descriptor 3 end at once" {
 	script job <<-'end'
 		token=$("$REDLOCK" acquire --pid $$ "$KEY" 2>&1) || exit
@@ -856,6 +857,24 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	run --separate-stderr timeout -k 1 60 "${MOUNTS[@]}" sh "$TMP/bare.sh"
 	expect 0 $'run 127\nacquire 71' '.*'
 	run ! is_held
+}
+
+@test "if pidfds can be opened and not used, the process is stopped all the same" {
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	# the process itself runs untraced, as its end is what is waited for
+	cat >"$TMP/keeper.sh" <<-'end'
+		"$REDLOCK" acquire --pid "$1" -t 3s -k 300ms "$KEY" >/dev/null
+		echo "acquire $?"
+	end
+	export KEY REDLOCK
+	spawn kept sleep 600
+	spawn traced env ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o /dev/null -e trace=pidfd_send_signal \
+		-e inject=pidfd_send_signal:error=EPERM sh "$TMP/keeper.sh" "$(pid kept)"
+	wait_until '[[ $(<"$TMP/traced.out") == "acquire 0" ]]'
+	rcli 0 SET "$KEY" another >/dev/null
+	finish kept
+	[[ $status == 143 ]]
+	finish traced
 }
 
 @test "^C while the keeper is being made ends no lock that the script is told it has" {

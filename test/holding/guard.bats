@@ -491,20 +491,6 @@ lose() {
 	[[ $(grep -c close_range "$TMP/trace") -lt 10 ]]
 }
 
-@test "if pidfds can be opened and not used, the command is stopped all the same" {
-	[[ $(command -v strace) ]] || skip "needs strace"
-	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
-	servers_start 1
-	mkdir "$TMP/stamps"
-	spawn run env ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o /dev/null -e trace=pidfd_send_signal \
-		-e inject=pidfd_send_signal:error=EPERM "$REDLOCK" run -t 3s -k 300ms "$KEY" "$STAMP" -t -d 60000 "$TMP/stamps"
-	wait_until 'stamped $TMP/stamps'
-	rcli 0 SET "$KEY" another PX 60000 >/dev/null
-	finish run
-	[[ $status == 76 ]]
-	nobody_lives "$TMP/stamps"
-}
-
 # failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
 failing() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
