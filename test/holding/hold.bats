@@ -163,6 +163,14 @@ nested_min_hold() {
 	nested_min_hold
 }
 
+@test "--min-hold of a run in another one of its owner is kept though the server has no memory left" {
+	servers_start 1
+	redlock run -r "$KEY" sh -c '"$REDLOCK" run -r --min-hold 300s "$1" "$TOOLS/ask" "$2" CONFIG SET maxmemory 1
+		"$TOOLS/ask" "$2" CONFIG SET maxmemory 0' - "$KEY" "$SERVERS/0/redis.sock"
+	[[ $status == 0 ]]
+	left_at_least 240000
+}
+
 @test "--min-hold: -v says how long KEY is kept, and an error that it is not" {
 	redlock run -v --min-hold 300s "$KEY" true
 	[[ $status == 0 && $stderr =~ "$KEY: kept for "(5m00s|4m5[0-9]s)" more" && $stderr != *released* ]]
