@@ -67,7 +67,7 @@ _redlock_take() {
 	shift
 	# shellcheck disable=SC2016 # the inner shell's
 	_redlock_shell=$(exec sh -c 'echo "$PPID"')
-	_redlock_text=$(redlock acquire --format shell --pid "$_redlock_shell" "$@" -- "$_redlock_key") ||
+	_redlock_text=$(redlock acquire --format shell --pid "$_redlock_shell" "$_redlock_key" "$@") ||
 		return
 	case $_redlock_text in
 	'exit 0') return 0 ;; # -E 0
@@ -107,8 +107,8 @@ redlock_guard() {
 # variables as they were, and how many locks there were.
 _redlock_with_take() {
 	_redlock_words=$1
-	_redlock_rest=$(($# - 9 - $1))
-	shift 9
+	_redlock_rest=$(($# - 10 - $1))
+	shift 10
 	while [ "$_redlock_words" -gt 0 ]; do
 		set -- "$@" "$1"
 		shift
@@ -119,7 +119,7 @@ _redlock_with_take() {
 }
 
 _redlock_with_run() {
-	shift "$(($1 + 10))"
+	shift "$(($1 + 11))"
 	"$@"
 }
 
@@ -159,10 +159,11 @@ _redlock_with_end() {
 	REDLOCK_KEY=$2 REDLOCK_TOKEN=$3 REDLOCK_FENCE=$4
 	[ -n "$2" ] || unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE
 	# these may have been unset meanwhile
-	export REDLOCK_FENCES="$7" REDLOCK_UNLOCKED="$8" REDLOCK_SLOT="$9"
+	export REDLOCK_FENCES="$7" REDLOCK_UNLOCKED="$8" REDLOCK_SLOT="$9" REDLOCK_VALID_UNTIL="${10}"
 	[ -n "$7" ] || unset REDLOCK_FENCES
 	[ -n "$8" ] || unset REDLOCK_UNLOCKED
 	[ -n "$9" ] || unset REDLOCK_SLOT
+	[ -n "${10}" ] || unset REDLOCK_VALID_UNTIL
 }
 
 # redlock_with KEY [OPTION ...] -- COMMAND [ARGUMENT ...]: holds KEY while COMMAND runs, which
@@ -180,7 +181,7 @@ redlock_with() {
 	fi
 	set -- "$_redlock_words" "${REDLOCK_KEY-}" "${REDLOCK_TOKEN-}" "${REDLOCK_FENCE-}" \
 		"${REDLOCK_HELD-}" "$_redlock_count" "${REDLOCK_FENCES-}" \
-		"${REDLOCK_UNLOCKED-}" "${REDLOCK_SLOT-}" "$@"
+		"${REDLOCK_UNLOCKED-}" "${REDLOCK_SLOT-}" "${REDLOCK_VALID_UNTIL-}" "$@"
 	_redlock_with_take "$@" || return
 	[ "$_redlock_count" -gt "$6" ] || return 0
 	_redlock_with_run "$@"

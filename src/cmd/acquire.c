@@ -31,14 +31,19 @@ static void assign_number(struct buffer *text, const char *name, int64_t number)
 	buffer_release(&value);
 }
 
+/* The shell may have it as a variable that we do not see. */
+static void forget(struct buffer *text, const char *name)
+{
+	buffer_print(text, "unset %s\n", name);
+}
+
 /* Of several locks; what one had before is gone. */
 static void assign_fences(struct buffer *text, const struct session *session)
 {
 	struct buffer fences = {0};
 
 	if (session->count == 1) {
-		if (getenv("REDLOCK_FENCES") != NULL)
-			buffer_print(text, "unset REDLOCK_FENCES\n");
+		forget(text, "REDLOCK_FENCES");
 		return;
 	}
 	ancestry_print_fences(&fences, session->locks, session->count);
@@ -60,15 +65,15 @@ static void format_shell(struct buffer *text, const struct session *session)
 	assign_number(text, "REDLOCK_FENCE", lock->grant.fence);
 	if (lock->grant.slot > 0)
 		assign_number(text, "REDLOCK_SLOT", lock->grant.slot);
-	else if (getenv("REDLOCK_SLOT") != NULL)
-		buffer_print(text, "unset REDLOCK_SLOT\n");
+	else
+		forget(text, "REDLOCK_SLOT");
 	assign_fences(text, session);
 	assign(text, "REDLOCK_HELD", held.data);
-	if (getenv("REDLOCK_UNLOCKED") != NULL)
-		buffer_print(text, "unset REDLOCK_UNLOCKED\n");
-	/* a keeper renews it */
+	forget(text, "REDLOCK_UNLOCKED");
 	if (session->settings->pid == 0)
 		assign_number(text, "REDLOCK_VALID_UNTIL", until / 1000);
+	else /* a keeper renews it */
+		forget(text, "REDLOCK_VALID_UNTIL");
 	buffer_release(&held);
 	buffer_release(&token);
 }

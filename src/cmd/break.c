@@ -126,13 +126,15 @@ static const struct asked *print_holding(struct buffer *text,
 }
 
 /* What the command of a holder does that has lost KEY and was not told. */
-static void print_running_on(struct buffer *line, const struct holder *holder)
+static void print_running_on(struct buffer *line, const struct busy *who)
 {
+	const struct holder *holder = &who->holder;
+	bool ended = holder->over && !who->is_hash;
 	char text[DURATION_TEXT];
 
 	if (holder->on_break == BREAK_WARNS)
 		buffer_print(line, ": its command runs on (--on-lost warn)");
-	else if (holder->renews && holder->ttl > 0)
+	else if (holder->renews && holder->ttl > 0 && !ended)
 		buffer_print(line, ": it may run on for up to %s",
 			     duration_format(text, lease_renewal(holder->ttl)));
 }
@@ -170,7 +172,7 @@ static void print_fate(struct buffer *line, const struct asked *asked)
 	else
 		buffer_print(line, "its lease ended after %s", text);
 	if (asked->fate == FATE_DELETED) {
-		print_running_on(line, &who->holder);
+		print_running_on(line, who);
 		return;
 	}
 	/* a run gives it back when its command has ended, a keeper at once */
@@ -352,7 +354,7 @@ static void print_eviction(struct buffer *line, const struct busy *who)
 	if (who->held >= 0)
 		buffer_print(line, ", held for %s",
 			     duration_format(text, who->held));
-	print_running_on(line, &who->holder);
+	print_running_on(line, who);
 }
 
 /* 0, or an exit status. */

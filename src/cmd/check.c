@@ -277,7 +277,7 @@ static void look_at_holders(struct check *check)
 	judge(check, &check->held);
 	if (check->held.value >= 0 && !unknown)
 		return;
-	buffer_print(&check->text, ", for an unknown time");
+	buffer_print(&check->text, "; since when is not known");
 	if (is_limited(&check->held))
 		raise(check, LEVEL_UNKNOWN);
 }

@@ -11,17 +11,18 @@
 #include "show/inspect.h"
 
 /* We would wait for ourselves. */
-static void complain_nested(const struct lock *lock)
+static void complain_nested(const struct lock *lock, const struct busy *busy)
 {
 	enum kind kind = lock->wish.kind;
 
 	log_error(
 		"%s: held by an ancestor of this process, which waits for it%s",
 		lock->names.key.data,
-		kind == KIND_NONE ? ""
-		: kind == KIND_REENTRANT
-			? ": use -r there, too"
-			: ": use -r in both to enter KEY again");
+		kind == KIND_NONE        ? ""
+		: kind == KIND_REENTRANT ? ": use -r there, too"
+		: kind == KIND_EXCLUSIVE && !busy->is_sorted
+			? ": use -r in both to enter KEY again"
+			: "");
 }
 
 /* For how long KEY is held usually; 0 if that is not known. */
@@ -46,7 +47,7 @@ static void complain_busy(const struct session *session,
 
 	journal_busy(session->settings, lock, busy);
 	if (busy->nested) {
-		complain_nested(lock);
+		complain_nested(lock, busy);
 		return;
 	}
 	/* -E 0 asks for silence: cron lines use it if it is fine that

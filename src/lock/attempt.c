@@ -101,6 +101,12 @@ void attempt_count(struct lock *lock, size_t i, int64_t fence)
 	counts = ballot->vote[i] != VOTE_QUARANTINED;
 	if (ballot_has_quorum(ballot) && lock->wish.kind != KIND_NONE)
 		lock_hurry(lock, true);
+	if (lock->wish.kind == KIND_NONE) {
+		log_step("%s: free%s%s", ballot->quorum->servers[i].url.name,
+			 counts ? "" : ", but ",
+			 counts ? "" : trust_explain(ballot, i, text));
+		return;
+	}
 	if (ballot->slots[i].own > 0)
 		snprintf(slot, sizeof(slot), "slot %" PRId64 ", ",
 			 ballot->slots[i].own);
@@ -131,6 +137,7 @@ static void read_refusal(const struct lock *lock, const struct reply *reply,
 		.holders = bounded(not_less(number_at(reply, 9), 0)),
 		.permits = bounded(not_less(number_at(reply, 10), 0)),
 		.is_hash = strcmp(text_at(reply, 11), "hash") == 0,
+		.is_sorted = strcmp(text_at(reply, 11), "zset") == 0,
 		.has_reply = true,
 		.at = clock_ms(),
 	};

@@ -245,6 +245,8 @@ bool record_tells_left(const struct busy *busy)
 		return false;
 	if (!busy->has_description || !holder->renews || holder->ttl <= 0)
 		return true;
+	if (holder->over && !busy->is_hash) /* --min-hold keeps KEY */
+		return true;
 	return busy->left > holder->ttl ||
 	       (busy->left < lease_late(holder->ttl) && busy->held >= first);
 }

@@ -17,8 +17,8 @@
  *    gone, stopped or cut off. The time left is the server's at its answer, not
  *    ours at the time of printing. The first lease of a waiter is only 3 s
  *    (queue.h), so the first 3 s of a hold are left out; or
- *  - the lease is longer than the ttl: then the holder is gone, and --min-hold
- *    keeps the lock, or somebody has extended it by hand.
+ *  - the lease is longer than the ttl: somebody has extended it by hand; or
+ *  - the run has ended, and --min-hold keeps the lock.
  *
  * Its line break= says that the holder understands that it is asked to stop, and what
  * it does then. A holder without that line is an earlier redlock, or another program
@@ -120,7 +120,8 @@ struct busy {
 	bool nested;  /* the holder is above us */
 	bool has_run; /* a run has succeeded lately (--once-in): lock.success */
 	bool is_hash; /* it is a reentrant lock, ours or Redisson's */
-	bool split;   /* several try, and none may have it */
+	bool is_sorted; /* it is shared, or has permits */
+	bool split;     /* several try, and none may have it */
 	/* a quorum granted it, and had one vote too few when the fence was raised */
 	bool unraised;
 };

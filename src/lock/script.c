@@ -271,7 +271,7 @@ void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
 	char passed_holders[24], passed_waiters[24];
 
 	ask(&question,
-	    SCRIPT(common_lua, lease_lua, holders_lua, data_lua, inspect_lua),
+	    SCRIPT(common_lua, lease_lua, data_lua, holders_lua, inspect_lua),
 	    (const char *[]){number(passed_holders, (int64_t)holders),
 			     number(passed_waiters, (int64_t)waiters)},
 	    2);
@@ -286,7 +286,7 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 	question.how = ASK_STICKY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, slots_lua,
-		   settle_lua, redisson_lua, holders_lua, data_lua,
+		   settle_lua, redisson_lua, data_lua, holders_lua,
 		   listening_lua, break_lua),
 	    (const char *[]){holder, foreign ? "1" : "0", why}, 3);
 }
@@ -298,8 +298,8 @@ void script_ask(struct quorum *quorum, size_t i, const struct names *names,
 
 	question.how = ASK_STICKY;
 	ask(&question,
-	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, holders_lua,
-		   data_lua, listening_lua, ask_lua),
+	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, data_lua,
+		   holders_lua, listening_lua, ask_lua),
 	    (const char *[]){digests, why}, 2);
 }
 
@@ -360,6 +360,6 @@ void script_batch(struct quorum *quorum, size_t i, const struct names *names,
 	question.many = many;
 	question.key_count = known;
 	ask(&question,
-	    SCRIPT(common_lua, lease_lua, holders_lua, data_lua, batch_lua),
+	    SCRIPT(common_lua, lease_lua, data_lua, holders_lua, batch_lua),
 	    (const char *[]){runs ? "1" : "0"}, 1);
 }

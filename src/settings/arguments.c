@@ -1,5 +1,6 @@
 #include "settings/arguments.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,15 @@ static const char *find_nearest(const struct parser *parser, const char *name)
 	return suggest_nearest(name, names, count);
 }
 
+/* name: where the fence is from */
+static int set_fence(struct parser *parser, const char *name, const char *text)
+{
+	if (number_parse(text, 1, FENCE_LARGEST, &parser->settings->fence) == 0)
+		return 0;
+	return refuse(parser, "%s '%s' must be a number from 1 to %lld", name,
+		      quote(parser, text), (long long)FENCE_LARGEST);
+}
+
 /* An option that no command has. name: argument without its dashes. */
 static int refuse_unknown(struct parser *parser, const char *argument,
 			  const char *name)
@@ -112,6 +122,13 @@ static int refuse_unknown(struct parser *parser, const char *argument,
 				      ? find_nearest(parser, name)
 				      : NULL;
 
+	if (parser->command->id == COMMAND_FENCE && name[-1] == '-' &&
+	    isdigit((unsigned char)*name))
+		return set_fence(parser, "FENCE", argument);
+	if (synonym != NULL && suggest_needless(synonym))
+		return refuse(parser,
+			      "unknown option '%s', which is not needed: %s",
+			      quote(parser, argument), suggest_text(synonym));
 	if (synonym != NULL && suggest_text(synonym) != NULL)
 		return refuse(parser, "unknown option '%s': did you mean %s?",
 			      quote(parser, argument), suggest_text(synonym));
@@ -121,8 +138,9 @@ static int refuse_unknown(struct parser *parser, const char *argument,
 			      synonym != NULL ? synonym->option : nearest);
 	return refuse(
 		parser,
-		"unknown option '%s' (put -- before a KEY that begins with '-')",
-		quote(parser, argument));
+		"unknown option '%s' (put -- before a %s that begins with '-')",
+		quote(parser, argument),
+		parser->command->id == COMMAND_FENCE ? "FILE" : "KEY");
 }
 
 static int refuse_long(struct parser *parser, char *argument)
@@ -392,15 +410,6 @@ static int check_also(struct parser *parser)
 					      quote(parser,
 						    settings_key(settings, i)));
 	return 0;
-}
-
-/* name: where the fence is from */
-static int set_fence(struct parser *parser, const char *name, const char *text)
-{
-	if (number_parse(text, 1, FENCE_LARGEST, &parser->settings->fence) == 0)
-		return 0;
-	return refuse(parser, "%s '%s' must be a number from 1 to %lld", name,
-		      quote(parser, text), (long long)FENCE_LARGEST);
 }
 
 /* `fence`: FILE, and perhaps FENCE. */

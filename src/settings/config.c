@@ -41,20 +41,25 @@ static void fill_defaults(struct settings *settings)
 }
 
 /* Appends where these options are from, except for those on the command line: a
- * conflict may be with a file or a variable that the user does not see. */
+ * conflict may be with a file or a variable that the user does not see. If none is on the
+ * command line, it is the configuration that is wrong. */
 static int blame_origins(const struct settings *settings, const char *names,
 			 struct error *error)
 {
 	const char *before = " (", *after = "";
+	bool typed = false;
 
 	for (size_t i = 0; i < option_count; i++) {
 		const struct option *option = &options[i];
 		struct buffer text = {0};
 
 		if (!options_has_origin(settings, option) ||
-		    options_is_typed(settings, option) ||
 		    !options_is_among(option, names))
 			continue;
+		if (options_is_typed(settings, option)) {
+			typed = true;
+			continue;
+		}
 		options_tell_origin(&text, settings, option);
 		error_append(error, "%s%s from %s", before, option->name,
 			     text.data);
@@ -63,6 +68,8 @@ static int blame_origins(const struct settings *settings, const char *names,
 		after = ")";
 	}
 	error_append(error, "%s", after);
+	if (!typed)
+		error->code = EXIT_CONFIG;
 	return -1;
 }
 

@@ -208,9 +208,12 @@ static void explain(struct buffer *text, const char *name)
 			     "the servers)?",
 			     name);
 	else if (option != NULL && *options_variable(option, found) == '\0')
-		buffer_print(text,
-			     "%s is ignored: --%s is for the command line only",
-			     name, option->name);
+		buffer_print(
+			text,
+			option->command_only
+				? "%s is ignored: --%s is for the command line only"
+				: "%s is ignored: --%s is for the command line and files only",
+			name, option->name);
 	else if (option != NULL)
 		buffer_print(text, "%s is ignored: did you mean %s?", name,
 			     found);

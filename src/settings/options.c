@@ -214,7 +214,7 @@ static const char *set_also(struct settings *settings, void *field, char *value)
 	if (*value == '\0' || strlen(value) > KEY_LONGEST)
 		return "a KEY of 1 to 4096 bytes";
 	if (settings->also_count == LOCKS_MOST - 1)
-		return "among the 16 keys that can be taken together";
+		return "taken: 16 keys are as many as can be taken together";
 	settings->also[settings->also_count++] = settings_keep(settings, value);
 	return NULL;
 }
@@ -309,7 +309,7 @@ static const char *set_accept(struct settings *settings, void *field,
 {
 	(void)field;
 	return warning_read_names(value, &settings->accepted) < 0
-		       ? "of " WARNING_NAMES
+		       ? "one of " WARNING_NAMES
 		       : NULL;
 }
 

@@ -86,8 +86,8 @@ static const char texts[][56] = {
 	[ENCRYPTED] = "-S rediss://HOST",
 	[LOGIN] = "REDLOCK_PASSWORD, and a user in the URL of -S",
 	[OPERAND] = "KEY, which takes no option: redlock run KEY COMMAND",
-	[NEVER] = "none: COMMAND never inherits the lock",
-	[ALWAYS] = "none: run does so anyway",
+	[NEVER] = "COMMAND never inherits the lock",
+	[ALWAYS] = "run does so anyway",
 	[JSON] = "--format json",
 	[RELEASE] = "redlock release KEY",
 	[UNLOCK] = "-S URL for a server, or redlock release KEY",
@@ -264,6 +264,11 @@ const struct synonym *suggest_option(const char *word)
 const char *suggest_text(const struct synonym *synonym)
 {
 	return synonym->text == OPTION ? NULL : texts[synonym->text];
+}
+
+bool suggest_needless(const struct synonym *synonym)
+{
+	return synonym->text == NEVER || synonym->text == ALWAYS;
 }
 
 /* Here, too, no pointers. */

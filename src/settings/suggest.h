@@ -5,6 +5,7 @@
 #ifndef SETTINGS_SUGGEST_H
 #define SETTINGS_SUGGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The nearest of count names; NULL if none is near enough. */
@@ -25,6 +26,9 @@ const struct synonym *suggest_option(const char *word);
 
 /* How it is written here; NULL: as --option. */
 const char *suggest_text(const struct synonym *synonym);
+
+/* Whether there is no such option, because nobody needs it; suggest_text says why. */
+bool suggest_needless(const struct synonym *synonym);
 
 /* What a word that is no command may mean: "run, or acquire" and such, or NULL. */
 const char *suggest_command(const char *word);

@@ -61,7 +61,10 @@ static int read_holding(struct listed *listed, const char *text, size_t length)
 	    *text++ != ' ')
 		return -1;
 	listed->kind = holders_kind(type, listed->permits);
-	return seen_read_holder(&listed->first, text, (size_t)(end - text));
+	if (seen_read_holder(&listed->first, text, (size_t)(end - text)) < 0)
+		return -1;
+	listed->first.who.is_hash = listed->kind == KIND_REENTRANT;
+	return 0;
 }
 
 /* A number of at least `least`, and the byte that ends it. */

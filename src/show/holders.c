@@ -257,6 +257,7 @@ static int read_page(struct crowd *crowd, size_t *told, size_t server,
 		if (item.text == NULL ||
 		    read(&seen, item.text, item.length) < 0)
 			return -1;
+		seen.who.is_hash = strcmp(reply->value[1].text, "hash") == 0;
 		merge(crowd, &seen, server);
 	}
 	*told += count;

@@ -75,6 +75,17 @@ setup() {
 	[[ ! -e x ]]
 }
 
+@test "--format shell unsets what another lock has left, in a shell that has not exported it, too" {
+	eval_shell() {
+		REDLOCK_SLOT=9 REDLOCK_FENCES=x REDLOCK_UNLOCKED=1 REDLOCK_VALID_UNTIL=1 TEXT=$output sh -c '
+			eval "$TEXT" && echo "${REDLOCK_SLOT-none} ${REDLOCK_FENCES-none} ${REDLOCK_UNLOCKED-none} ${REDLOCK_VALID_UNTIL-none}"' 3>&- 4>&-
+	}
+	redlock acquire -t 40s --format shell "$KEY"
+	[[ $(eval_shell) =~ ^'none none none '[0-9]{10}$ ]]
+	redlock acquire -t 40s --format shell --pid "$BASHPID" -P 2 --also "$KEY-c" "$KEY-b"
+	[[ $(eval_shell) =~ ^[12]" $KEY-b="[0-9]+" $KEY-c="[0-9]+' none none'$ ]]
+}
+
 @test "an eval of --format shell that has no lock fails, and a script ends there, in every shell" {
 	local shell code script
 	hold

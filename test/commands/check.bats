@@ -156,15 +156,15 @@ judges_the_age() {
 @test "how long another program has held KEY is unknown, and that is said" {
 	servers_start 1
 	rcli 0 SET "$KEY" their-secret PX 36000000
-	checks 3 "$KEY: held by another program, for an unknown time \| held=U;;3600;0 waiting=0;;;0 wait=0s;;;0 age=U;;;0" --max-held 1h "$KEY"
-	checks 3 "$KEY: held by another program, .* \| held=U;3600;;0 .*" --warn-held 1h "$KEY"
-	checks 0 "$KEY: held by another program, .*for an unknown time \| held=U;;;0 .*" "$KEY"
+	checks 3 "$KEY: held by another program; since when is not known \| held=U;;3600;0 waiting=0;;;0 wait=0s;;;0 age=U;;;0" --max-held 1h "$KEY"
+	checks 3 "$KEY: held by another program; since .* \| held=U;3600;;0 .*" --warn-held 1h "$KEY"
+	checks 0 "$KEY: held by another program; since when is not known \| held=U;;;0 .*" "$KEY"
 	rcli 0 PERSIST "$KEY"
-	checks 2 "$KEY: held by another program, with no expiry, for an unknown time \| held=U;;;0 .*" "$KEY"
+	checks 2 "$KEY: held by another program, with no expiry; since when is not known \| held=U;;;0 .*" "$KEY"
 	rcli 0 PEXPIRE "$KEY" 36000000
 	# what is known to be wrong is worse
 	queue_up 0 one 2 'string 0' web4 77 deploy.sh
-	checks 2 "$KEY: held by another program, .* \(more than 1h00m\) \| .*" --max-held 1h --max-wait 1h "$KEY"
+	checks 2 "$KEY: held by another program; since .* \(more than 1h00m\) \| .*" --max-held 1h --max-wait 1h "$KEY"
 }
 
 @test "a KEY that is no lock is critical, as no run can start" {

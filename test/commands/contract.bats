@@ -33,7 +33,8 @@ members() {
 	"$REDLOCK" acquire -P 2 --pid $$ --on-lost warn --label x "$KEY" >/dev/null
 	wait_until '[[ $("$REDLOCK" status "$KEY") == *"kept by"* ]]'
 	rcli 0 ZADD "$KEY" $(($(server_ms 0) + 60000)) somebody
-	rcli 0 HSET "$(record)" break:somebody $'at=1\nby=ops@jump1\nreason=why\n'
+	rcli 0 ZADD "$KEY" $(($(server_ms 0) + 60000)) asked
+	rcli 0 HSET "$(record)" holder:asked $'since=1 -\nhost=web3\n' break:asked $'at=1\nby=ops@jump1\nreason=why\n'
 	takes waiter -P 2 -w 60s
 	wait_until 'queued 1 0'
 	rcli 0 ZADD "$(record):queue" "$(server_ms 0)" nobody

@@ -78,8 +78,11 @@ told() {
 		64|'--NONBLOCK': did you mean --nonblock\?|redlock run --NONBLOCK k true
 		64|'--once': did you mean --once-in\?|redlock run --once 20h k true
 		64|'--retry-count': did you mean --tries\?|redlock run --retry-count 3 k true
-		64|'--heartbeat': did you mean none: run does so anyway\?|redlock run --heartbeat 5 k true
-		64|'--foreground': did you mean none: run does so anyway\?|redlock run --foreground k true
+		64|unknown option '--no-fork', which is not needed: COMMAND never inherits the lock:|redlock run --no-fork k true
+		64|FENCE '-1' must be a number from 1|redlock fence file -1
+		64|unknown option '--max' \(put -- before a FILE that begins with '-'\)|redlock fence --max file 1
+		64|unknown option '--heartbeat', which is not needed: run does so anyway:|redlock run --heartbeat 5 k true
+		64|unknown option '--foreground', which is not needed: run does so anyway:|redlock run --foreground k true
 		64|'--env' \(put -- before a KEY|redlock run --env A=1 k true
 		64|'--all' \(put -- before a KEY|redlock list --all
 		64|'-ttl' has one dash|redlock run -ttl 60 k true
@@ -226,6 +229,8 @@ told() {
 		65|zset: .*KEY is a sorted set without an expiry, which is not a lock|redlock acquire zset
 		65|list: .*which is not a lock|redlock wait list
 		65|list: KEY is not a lock: it is a list$|redlock release list token
+		65|hash: KEY is not a lock: it is a hash$|redlock release hash token
+		65|hash: KEY is not a lock: it is a hash$|redlock extend hash token
 		65|list: KEY is not a lock: it is a list$|redlock extend list token
 		65|hash: .*it stays as it is; --foreign deletes it|redlock break -y hash
 		64|break needs -y|redlock break held
@@ -239,6 +244,8 @@ told() {
 		1|not held by this token: .*: KEY is held by someone else|redlock release held token
 		1|not held by this token: .*: KEY is held by someone else|redlock extend held 60s
 		75|use -r in both to enter KEY again|redlock run n1 -- redlock run n1 true
+		75|which waits for it$|redlock run -P 2 n11 -- redlock run n11 true
+		75|which waits for it$|redlock run -s n12 -- redlock run n12 true
 		75|use -r there, too|redlock run n2 -- redlock run -r n2 true
 		75|which waits for it|redlock run n3 -- redlock wait n3
 		75|which waits for it|redlock run n4 -- redlock run n5 -- redlock acquire n4
@@ -255,13 +262,21 @@ told() {
 	echo 'sever = redis://a' >unknown
 	echo 'ttl = "60s"' >quoted
 	echo 'server: redis://a' >colons
+	echo 'ttl = 100ms' >short
+	printf '%s\n' 'ttl = 20s' 'max-ttl = 10s' >long
 	told <<-'ROWS'
 		78|nope: No such file|redlock run --config nope k true
 		78|unknown:1: unknown option 'sever': did you mean server\?|redlock run --config unknown k true
 		78|quoted:1: ttl '"60s"' is not a DURATION|redlock run --config quoted k true
 		78|colons:1: not NAME = VALUE|redlock run --config colons k true
+		78|too short to stop its holder in time: .*\(ttl from short:1\)$|redlock run --config short k true
+		64|too short to stop its holder in time|redlock run --config short -t 90ms k true
+		78|longer than max-ttl, .*\(ttl from long:1, max-ttl from long:2\)$|redlock run --config long k true
+		64|longer than max-ttl, .*\(max-ttl from long:2\)$|redlock run --config long -t 30s k true
+		78|--min-hold is longer than --max-hold|REDLOCK_MIN_HOLD=2m REDLOCK_MAX_HOLD=1m redlock run k true
 		78|--set 'lab': no configuration file has this section|redlock run --set lab k true
 		78|REDLOCK_TTL '60000' is not clear|REDLOCK_TTL=60000 redlock run k true
+		0|REDLOCK_INSECURE is ignored: --insecure is for the command line and files only$|REDLOCK_INSECURE=yes redlock run k true
 		0|REDLOCK_TLL is ignored: did you mean REDLOCK_TTL\?|REDLOCK_TLL=60s redlock run k true
 		0|REDLOCK_SERVER is ignored: did you mean REDLOCK_SERVERS\?|REDLOCK_SERVER=$URL redlock run k true
 		0|REDLOCK_TIMEOUT is ignored: did you mean REDLOCK_WAIT|REDLOCK_TIMEOUT=5 redlock run k true

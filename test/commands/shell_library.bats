@@ -76,6 +76,8 @@ is_free() {
 		# shellcheck disable=SC2086 # words
 		PATH=$TMP/bin:$PATH run --separate-stderr $shell -c '. redlock.sh; redlock_guard; echo never'
 		[[ $status == 64 && ! $output && $stderr == 'redlock_guard: usage: '* ]]
+		PATH=$TMP/bin:$PATH run --separate-stderr $shell -c '. redlock.sh; redlock_guard "$KEY" true; echo never'
+		[[ $status == 64 && ! $output && $stderr == *"one argument too many: 'true' "* ]]
 	done
 	redlock release "$KEY" "$token"
 }

@@ -180,6 +180,30 @@ $KEY-a: free$(server 0 free)"
 	expect 0 "$KEY: no lock$(server 0 'no lock: a stream')"
 }
 
+@test "data without an expiry are no lock, after somebody has tried to take it, too" {
+	only 0
+	rcli 0 HSET "$KEY" field value
+	redlock run -n "$KEY" true
+	expect 65 '' '.* is a hash without an expiry, which is not a lock: choose another KEY'
+	redlock status "$KEY"
+	expect 0 "$KEY: no lock$(server 0 'no lock: a hash')"
+	redlock status -q "$KEY"
+	expect 1
+	redlock list "$KEY"
+	expect 0
+}
+
+@test "a sorted set that ends by itself, and whose holders nobody knows, is held, as run says" {
+	only 0
+	rcli 0 ZADD "$KEY" 1 member
+	rcli 0 PEXPIRE "$KEY" 36000000
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by another program, 9h5[0-9]m left"
+	redlock status "$KEY"
+	expect 0 "$KEY: held by another program
+  holder  another program  9h5[0-9]m left$(server 0 held)"
+}
+
 @test "a record or a queue that is something else hides neither KEY nor its holder" {
 	only 0
 	rcli 0 SET "$KEY" token PX 36000000

@@ -44,6 +44,15 @@ status_says() {
 	[[ ! -e $TMP/ran ]]
 }
 
+@test "--min-hold: the time that is left is shown, however little it is, and nobody runs on if KEY is taken away" {
+	redlock run -t 30s --min-hold 28s "$KEY" true
+	expect 0
+	redlock status "$KEY"
+	[[ $output =~ ' for '[0-9.]+m?s', '2[0-9.]+s' left  '\'true\' ]]
+	redlock break -y --now "$KEY"
+	expect 0 "$KEY: evicted .* 'true', held for [0-9.]+m?s"
+}
+
 @test "--min-hold counts from when KEY was granted, and ends by itself" {
 	redlock run --min-hold 4s "$KEY" sleep 0.5
 	expect 0

@@ -429,7 +429,7 @@ redlock: $B: not held by this token: .*"
 	for i in {1..16}; do many+=(--also "k$i"); done
 	refuses 64 "run: KEY '$A' is named twice: see" run --also "$A" "$A" true
 	refuses 64 "release: KEY '$B' is named twice: see" release --also "$B" --also "$B" "$A" token
-	refuses 64 "run: --also 'k16' is not among the 16 keys that can be taken together" run "${many[@]}" "$A" true
+	refuses 64 "run: --also 'k16' is not taken: 16 keys are as many as can be taken together" run "${many[@]}" "$A" true
 	refuses 64 "acquire: --also '' is not a KEY of 1 to 4096 bytes" acquire --also '' "$A"
 	refuses 64 "run: KEY '\{x\}:redlock' could be the record of another KEY" run --also '{x}:redlock' "$A" true
 	refuses 64 "status: --also is for status -q" status --also "$B" "$A"

@@ -20,12 +20,12 @@ local function broken_by(why)
 end
 
 -- "digest left held count slot", and the description below; the digest is the token's SHA-1. Of a holder that
--- was asked to stop, who has asked, why, and how long ago (ms).
+-- was asked to stop, who has asked, why, and how long ago (ms). Another program's has none, and cannot be asked.
 local function show_holder(who, left, count)
   local text, held_for = describe(who)
   local broken = peek('break:' .. name_of(who))
   local at, why = (type(broken) == 'string' and broken or ''):match('^at=(%d+)\n(.*)$')
-  if at then
+  if at and text ~= '' then
     text = format('%s\nasked=%.0f\n', text, max(now - at, 0)) .. why:sub(1, 1000)
   end
   return format('%s %.0f %.0f %.0f %.0f\n', redis.sha1hex(name_of(who)), left, held_for, count,
@@ -42,7 +42,7 @@ local function holders(from, most)
       add(items, show_holder(call('getrange', key, 0, 256), left, 1))
     end
     return items, 1
-  elseif kind == reentrant and (left >= 0 or call('exists', record) == 1) then
+  elseif kind == reentrant and is_lock(kind) then
     local total = call('hlen', key)
     local fields = from == 0 and total <= 60 and call('hgetall', key) or {}
     for i = 1, #fields, 2 do
@@ -62,5 +62,7 @@ local function holders(from, most)
       end
     end
     return items, call('zcount', key, after, '+inf')
+  elseif kind == sorted and left >= 0 then -- another program's, or ours without its record: nobody may enter it
+    return {show_holder('', left, 1)}, 1
   end
 end
