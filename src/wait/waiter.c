@@ -112,11 +112,14 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 static void tell_outage(struct waiter *waiter, const struct lock *lock,
 			const struct error *error)
 {
-	if (!waiter->outage_reported)
+	bool *told = lock_is_quarantined(lock) ? &waiter->quarantine_told
+					       : &waiter->outage_told;
+
+	if (!*told)
 		log_notice("%.*s: still waiting: %s",
 			   (int)lock->names.key.length, lock->names.key.data,
 			   error->text);
-	waiter->outage_reported = true;
+	*told = true;
 }
 
 /* False if a signal came. busy: who has KEY; NULL if that is not known. */
@@ -260,7 +263,8 @@ static enum lock_result go_on(struct waiter *waiter, struct lock *lock,
 			return result;
 		if (result == LOCK_ERROR && !busy->unraised)
 			tell_outage(waiter, lock, error);
-		else
+		if (result != LOCK_ERROR || busy->unraised ||
+		    lock_is_quarantined(lock))
 			waiter->answered = true;
 		if (waits && !waiter->poll) {
 			result = stand_in_line(waiter, lock, busy, error);

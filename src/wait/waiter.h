@@ -54,7 +54,7 @@ struct waiter {
 	unsigned long tries;
 	bool poll;
 	bool answered; /* a quorum has, at least once */
-	bool outage_reported;
+	bool outage_told, quarantine_told;
 	struct progress progress;
 };
 

@@ -27,6 +27,17 @@ load ../lib/helper
 	((voters >= 2))
 }
 
+@test "an outage while redlock waits for fresh servers is waited through, and told" {
+	servers_start 3
+	spawn run "$REDLOCK" run -t 5s --quarantine 7s --server-timeout 300ms "$KEY" true
+	wait_until 'grep -q "still waiting: .*up for only" "$TMP/run.err"'
+	server_stop 1 2
+	wait_until 'grep -q "still waiting: .*no answer within" "$TMP/run.err"'
+	server_continue 1 2
+	finish run
+	expect 0 '' "redlock: $KEY: still waiting: .*up for only.*"$'\n'"redlock: $KEY: still waiting: .*no answer within.*"
+}
+
 # no_votes WHY: whoever waits in line until its holder is gone, and is granted KEY by fresh servers only, is told why
 # that does not count, and no longer who had it.
 no_votes() {
