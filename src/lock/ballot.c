@@ -136,7 +136,9 @@ bool ballot_read(struct ballot *ballot, size_t i, const struct reply *reply,
 
 	if (reply == NULL || reply->failure != NULL) {
 		ballot->vote[i] = VOTE_FAILED;
-		log_step("%s: %s", server->url.name, server->conn.refusal.text);
+		if (server->conn.refusal.text[0] != '\0')
+			log_step("%s: %s", server->url.name,
+				 server->conn.refusal.text);
 		return false;
 	}
 	*answer = reply->value[0].number;

@@ -48,7 +48,7 @@ void conn_close(struct conn *conn)
 		freeReplyObject(conn->withheld[--conn->withheld_count].reply);
 	forget_promise(conn);
 	conn->withholds = false;
-	conn->login_failed = conn->complained = false;
+	conn->login_failed = conn->complained = conn->unidentified = false;
 	conn->executed = NULL;
 }
 
@@ -206,6 +206,14 @@ static void greet_with(struct conn *conn, enum owed_kind kind,
 		  words, count);
 }
 
+static void ask_who_it_is(struct conn *conn)
+{
+	conn->unidentified = false;
+	greet_with(conn, OWED_INFO, (const char *[]){"INFO", "server"}, 2);
+	greet_with(conn, OWED_CONFIG,
+		   (const char *[]){"CONFIG", "GET", "append*"}, 3);
+}
+
 static void greet(struct conn *conn)
 {
 	const struct url *url = conn->url;
@@ -219,11 +227,8 @@ static void greet(struct conn *conn)
 			   (const char *[]){"AUTH", url->password}, 2);
 	greet_with(conn, OWED_NAME,
 		   (const char *[]){"CLIENT", "SETNAME", "redlock"}, 3);
-	if (!conn->identify)
-		return;
-	greet_with(conn, OWED_INFO, (const char *[]){"INFO", "server"}, 2);
-	greet_with(conn, OWED_CONFIG,
-		   (const char *[]){"CONFIG", "GET", "append*"}, 3);
+	if (conn->identify)
+		ask_who_it_is(conn);
 }
 
 int conn_open(struct conn *conn, const struct endpoint *at)
@@ -289,6 +294,8 @@ int conn_ask(struct conn *conn, struct owed owed, const struct buffer *request)
 		return fail(conn, CAUSE_AWAY, "it has stopped answering");
 	owed.kind = OWED_ASKED;
 	owed.replicated &= conn->replicas > 0;
+	if (conn->unidentified)
+		ask_who_it_is(conn);
 	owe(conn, owed);
 	if (conn_is_up(conn) && conn->output.length == 0 && !owed.replicated &&
 	    send_from(conn, request, &sent) < 0)
@@ -374,7 +381,9 @@ static int take_greeting(struct conn *conn, enum owed_kind kind,
 	if (kind == OWED_LOGIN && refused) {
 		/* what follows in the pipeline runs as the default user */
 		conn->login_failed = true;
-	} else if (kind == OWED_INFO && !refused &&
+	} else if (kind == OWED_INFO && refused) {
+		conn->unidentified = true;
+	} else if (kind == OWED_INFO &&
 		   identity_read_info(&conn->identity, reply) < 0) {
 		return fail(conn, CAUSE_NONSENSE, "its INFO cannot be read");
 	}

@@ -18,7 +18,9 @@
  * or too large, ends the connection.
  *
  * If the identity is asked for, replies to requests are handed over only when it is
- * complete. A young server that claims to have read its append-only file when it
+ * complete. A server that refuses to tell it, as one does that executes a client's script
+ * (BUSY), is asked again before the next request: no answer would count otherwise, for as
+ * long as there is this connection. A young server that claims to have read its append-only file when it
  * started is asked for the user that has read it (identity.h); it was not known
  * before that this question is needed, so its answer comes after the first replies.
  * These are withheld until then.
@@ -109,6 +111,7 @@ struct conn {
 	int64_t distance; /* ms that it takes to answer, of late; 0: it has not
 			   * answered yet */
 	bool login_failed;
+	bool unidentified;    /* it has refused to say who it is */
 	bool complained;      /* the last reply refused the greeting */
 	const char *executed; /* the SHA1 of a script that was, or NULL */
 	int64_t executed_at;  /* ms */

@@ -149,7 +149,8 @@ static void handle_broken(struct round *round, size_t i)
 	struct quorum *quorum = round->quorum;
 	struct server *server = &quorum->servers[i];
 
-	log_step("%s: %s", server->url.name, server->conn.refusal.text);
+	if (server->conn.refusal.text[0] != '\0')
+		log_step("%s: %s", server->url.name, server->conn.refusal.text);
 	if (!quorum->per_server[i].waiting) {
 		/* a reply and then rubbish: the reply does not count either */
 		if (round->handler != NULL)

@@ -158,6 +158,49 @@ renewed_first() {
 	survives
 }
 
+# busy, freed [I...]: these servers execute somebody's script, and refuse all else but PING; and do not any more.
+busy() {
+	local i
+	for i; do
+		rcli "$i" CONFIG SET lua-time-limit 1 >/dev/null
+		spawn "script$i" rcli "$i" EVAL 'while true do end' 0
+	done
+	for i; do wait_until "[[ \$(rcli $i GET x 2>&1) == *BUSY* ]]"; done
+}
+
+freed() {
+	local i
+	for i; do rcli "$i" SCRIPT KILL >/dev/null; done
+	for i; do finish "script$i"; done
+}
+
+@test "a run survives that three servers are busy with a script, and refuse to say who they are" {
+	servers_start 3
+	start -v -t 15s --server-timeout 300ms
+	busy 0 1 2
+	# on a connection that was made meanwhile, too
+	wait_until '(($(grep -c "not renewed: .*BUSY" "$TMP/run.err") >= 5))' 14
+	freed 0 1 2
+	wait_until 'grep -A 99 "not renewed: .*BUSY" "$TMP/run.err" | grep -q ": renewed, "' 10
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 ]]
+	wait_until 'key_free 0 1 2'
+}
+
+@test "a run that begins while three servers are busy with a script begins once they are not" {
+	servers_start 3
+	scripts_known
+	busy 0 1 2
+	spawn run "$REDLOCK" run -v --quarantine 0 -w 60s "$KEY" true
+	wait_until '(($(grep -c "keeps it busy" "$TMP/run.err") >= 9))'
+	freed 0 1 2
+	finish run
+	[[ $status == 0 ]]
+	wait_until 'key_free 0 1 2'
+}
+
 @test "a run survives SCRIPT FLUSH" {
 	servers_start 1
 	start -t 2s
