@@ -143,13 +143,16 @@ uint64_t job_look(struct job *job)
 	return job->shared;
 }
 
-/* Waits until the sender, if it is in our group, has sent all that it will. */
+static bool is_of_our_group(pid_t sender)
+{
+	return sender > 0 && getpgid(sender) == getpgrp();
+}
+
+/* Waits until the sender has sent all that it will. */
 static void wait_for_rest(pid_t sender, struct deadline due)
 {
 	struct deadline end = deadline_earlier(due, deadline_in(REST));
 
-	if (sender <= 0 || getpgid(sender) != getpgrp())
-		return;
 	while (!deadline_passed(end)) {
 		char state = process_state(sender);
 
@@ -164,6 +167,11 @@ bool job_has_got(struct job *job, int number, pid_t sender, struct deadline due)
 	uint64_t bit = signals_bit(number), signs = bit;
 	bool result;
 
+	if (is_of_our_group(sender)) {
+		wait_for_rest(sender, due);
+		if (!job_has_terminal(job))
+			signals_take(bit);
+	}
 	if (!job_has_terminal(job))
 		return false;
 	/* SIGCONT takes back a signal to stop that is pending, and is taken back
@@ -173,7 +181,6 @@ bool job_has_got(struct job *job, int number, pid_t sender, struct deadline due)
 	else if (number == SIGCONT)
 		signs |= signals_bit(SIGTSTP) | signals_bit(SIGTTIN) |
 			 signals_bit(SIGTTOU);
-	wait_for_rest(sender, due);
 	result = (job_look(job) & signs) != 0;
 	if (result)
 		signals_take(bit);

@@ -23,7 +23,8 @@
  * ended, or for half a second, before it asks the bystander; not longer than until
  * something else is due, so that a COMMAND that sends signals all the time is renewed.
  * If the signal was sent to the group as well, COMMAND has it, and what redlock got
- * is dropped.
+ * is dropped. Without a terminal COMMAND is in another group; there redlock waits as well,
+ * and hands on one signal for the two.
  *
  * The bystander has neither redlock's name nor its command line, so that
  * pkill(1) does not hit both: that would look like a signal to the group.

@@ -395,6 +395,22 @@ TERM'
 	key_free 0
 }
 
+@test "a signal of timeout(1), which sends it to redlock and to its group, reaches COMMAND once, without a terminal" {
+	local n
+	for n in {1..12}; do
+		spawn "$n" timeout 100 "$REDLOCK" run "$KEY-$n" perl "$HEAR" "$TMP/heard$n" "$TMP/stop" TERM,USR2
+	done
+	for n in {1..12}; do
+		wait_until "grep -q ready $TMP/heard$n"
+		kill -TERM "$(pid "$n")"
+		wait_until "grep -q TERM $TMP/heard$n"
+		kill -USR2 "$(pgrep -P "$(pid "$n")")" # it comes after whatever came before
+		wait_until "grep -q USR2 $TMP/heard$n"
+	done
+	touch "$TMP/stop"
+	[[ $(cat "$TMP"/heard* | grep -c TERM) == 12 ]]
+}
+
 # ---------------------------------------------------------------- behind COMMAND
 
 # releasing NAME: its COMMAND, a shell, has ended.
