@@ -221,6 +221,9 @@ static const char *advise_start(const char *name, int cause)
 {
 	bool spaced = strpbrk(name, " \t;|&<>$") != NULL;
 
+	if (cause == E2BIG)
+		return "REDLOCK_HELD and REDLOCK_FENCES have each KEY, so "
+		       "there is less room for the rest";
 	if (cause == EACCES)
 		return "is it a program, and executable (chmod +x)?";
 	if (cause != ENOENT)

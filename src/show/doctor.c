@@ -288,10 +288,11 @@ static void hear(void *context, size_t i, const struct reply *reply)
 	struct doctor *doctor = context;
 	const struct stage *stage = doctor->stage;
 	const struct server *server = &doctor->lock.ballot.quorum->servers[i];
+	enum cause cause = server->conn.refusal.cause;
 	bool harmless =
 		stage->harmless == ALL ||
 		(stage->harmless == REFUSALS &&
-		 cause_code(server->conn.refusal.cause) == EXIT_REFUSED);
+		 (cause_code(cause) == EXIT_REFUSED || cause == CAUSE_COMMAND));
 
 	if (reply == NULL || server_is_barred(server) ||
 	    (reply->failure != NULL && !harmless))

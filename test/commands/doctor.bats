@@ -504,7 +504,7 @@ threading.Event().wait()
 	redlock doctor -q --quarantine 0 --config "$TMP/accepts.conf"
 	expect 0
 	redlock doctor --accept evne
-	expect 64 '' "redlock: doctor: --accept 'evne' is not of rights, .*even"
+	expect 64 '' "redlock: doctor: --accept 'evne' is not one of rights, .*even"
 	redlock doctor --accept ''
 	expect 64 '' 'redlock: doctor: --accept .*'
 }

@@ -73,6 +73,15 @@ setup_file() {
 	done
 }
 
+@test "keys that leave no room for COMMAND's environment are named as the reason" {
+	local key also=()
+	key=$(printf '%4080s' "$KEY")
+	for i in {1..12}; do also+=(--also "$key.$i"); done
+	redlock run "${also[@]}" "$KEY" true
+	expect 126 '' "redlock: $KEY: cannot run 'true': Argument list too long: REDLOCK_HELD and REDLOCK_FENCES have each KEY, so there is less room for the rest"
+	key_free 0
+}
+
 @test "a COMMAND that is not found is 127, and KEY is free at once" {
 	local command
 	for command in redlock-no-such-command "$TMP/none" -t; do

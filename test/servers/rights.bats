@@ -40,6 +40,7 @@ lock() {
 	redlock run -w 20 -t 10s $option "$key" touch "$TMP/ran.$right$option"
 	if [[ $status == 77 ]]; then
 		is_told "$right" && [[ ! -e $TMP/ran.$right$option && $(rcli 0 EXISTS "$key") == 0 ]] || return
+		[[ $(rcli 0 PTTL "{$key}:redlock") != -1 ]] || return # nothing stays for ever
 		echo told
 		return
 	fi

@@ -243,3 +243,13 @@ behind_delay() {
 	expect 0
 	[[ $(sent eval) == 2 && $(rcli 0 EXISTS "$KEY") == 0 ]]
 }
+
+@test "doctor does not count what only waiters or list need: a server without EVALSHA or SCAN would grant a lock" {
+	local command
+	for command in EVALSHA SCAN; do
+		servers_start 1 --rename-command "$command" ''
+		redlock doctor --accept restart
+		[[ $status == 0 && $output == *"warning: its user lacks +${command,,}, which waiters, "* ]]
+		[[ $output != *error* && $output == *'1 of 1 servers would grant a lock'* ]]
+	done
+}

@@ -13,7 +13,7 @@ if not may then
     if why:find('OOM command') then
       error(why, 0) -- after a command that may write, the server would let others grow
     end
-    return not (why:find('run this command') or why:find('Unknown Redis command'))
+    return not (why:find('this command') or why:find('Unknown Redis'))
   end
 end
 if not ((kind ~= 'string' or may('set', key, 'x', 'y') and may('getrange', key, 'x', 'y') and may('del', key))
@@ -22,6 +22,6 @@ if not ((kind ~= 'string' or may('set', key, 'x', 'y') and may('getrange', key, 
       and may('zrange', key, 'x', 'y'))
     and may('eval', '', '0') -- this may be EVALSHA
     and (kind == 'none' or may('hdel', record, 'x') and may('zrem', queue, 'x') and may('zrange', queue, 'x', 'y')
-      and may('pttl', key))) then
-  return redis.error_reply('NOPERM this user could take KEY, but not keep it or give it back')
+      and may('pttl', key) and may('pexpire', record, '1'))) then
+  return redis.error_reply('NOPERM this user could take KEY, but not keep or release it')
 end

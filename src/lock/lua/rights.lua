@@ -68,7 +68,8 @@ need(sharded and 'spublish1' or 'publish1', record .. ':')
 need(sharded and 'publish1 spublish1' or 'publish1', 'redisson_lock__channel:' .. record)
 need('pubsub', sharded and 'shardnumsub' or 'numsub')
 -- with all of its words: without a number of keys the server would read what it was not given
-if redis.acl_check_cmd and not redis.acl_check_cmd('evalsha', '', '0') then
+local known, granted = pcall(redis.acl_check_cmd or tostring, 'evalsha', '', '0')
+if not (known and granted) then -- it is refused, or there is none
   lacks[#lacks + 1] = '+evalsha'
 end
 need('scan', '0')
