@@ -193,10 +193,11 @@ options_on() {
 }
 
 @test "each command's page has every option of the command, or redlock(1) has" {
-	local command letter option wrong=''
+	local command letter option has wrong=''
 	for command in "${COMMANDS[@]}"; do
+		has=$'\n'$(options_on "$MAN" && options_on "$(page_of "$command")")$'\n'
 		while read -r letter option; do
-			grep -qxE " -$option| $letter" <(options_on "$MAN" && options_on "$(page_of "$command")") ||
+			[[ $has == *$'\n'" -$option"$'\n'* || $has == *$'\n'" $letter"$'\n'* ]] ||
 				wrong+="$command --$option"$'\n'
 		done < <("$REDLOCK" "$command" --help=all | sed -nE 's/^ +(-(.), )?--([a-z-]+).*/\2 \3/p' | sed 's/^ /none /')
 	done

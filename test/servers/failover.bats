@@ -44,7 +44,7 @@ hold() {
 
 contend() {
 	until [[ -e $TMP/stop ]]; do
-		"$REDLOCK" run -w 60s -t 8s "$KEY" "$STAMP" -d 20 "$TMP/stamps" || echo "$?" >>"$TMP/failed"
+		"$REDLOCK" run -w 60s -t 8s "$KEY" "$STAMP" -d 60 "$TMP/stamps" || echo "$?" >>"$TMP/failed"
 	done
 }
 
