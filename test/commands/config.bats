@@ -41,11 +41,13 @@ ends() {
 	[[ $status == "$want" ]] || { echo "$status: $stderr" >&2 && false; }
 }
 
-# figures TTL KILL_AFTER TIMEOUT [OPTION...]: what these are for `run`, with $FILE.
+# figures TTL KILL_AFTER TIMEOUT [OPTION...]: what these are for `run`, with $FILE. If none of them is an option
+# of the command line, it is the configuration that is wrong.
 figures() {
-	local ttl=$1 kill_after=$2 timeout=$3
+	local ttl=$1 kill_after=$2 timeout=$3 code=78
 	shift 3
-	refuses 64 "of $ttl ms .* $kill_after --kill-after .* 2 x $timeout --server-timeout" \
+	[[ " $* " != *' '@(-t|-k|--ttl|--kill-after|--server-timeout|--max-ttl)[' =']* ]] || code=64
+	refuses "$code" "of $ttl ms .* $kill_after --kill-after .* 2 x $timeout --server-timeout" \
 		run --config "$FILE" "$@" key true
 }
 
@@ -649,7 +651,7 @@ ignores() {
 	ignores REDLOCK_URL=redis://a ': did you mean REDLOCK_SERVERS\?'
 	ignores REDLOCK_LEASE=5 ': did you mean REDLOCK_TTL\?'
 	ignores REDLOCK_SHARED=yes ': --shared is for the command line only'
-	ignores REDLOCK_INSECURE=yes ': --insecure is for the command line only'
+	ignores REDLOCK_INSECURE=yes ': --insecure is for the command line and files only'
 	ignores REDLOCK_FROBNICATE=hunter2 ', as it is no setting of redlock: see ENVIRONMENT in redlock\(1\)'
 	ignores REDLOCK_PLACE=1 ', as it is no setting of redlock: .*'
 	ignores REDLOCK_= ', as it is no setting of redlock: .*'
@@ -793,11 +795,11 @@ system_file() {
 	printf 'ttl = 1s\nkill-after = 900ms\nserver-timeout = 100ms\nserver = unix:///nonexistent/system\n' >"$TMP/system"
 	mkdir "$TMP/xdg"
 	TRACER=("${SYSTEM[@]}")
-	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --server-timeout' run key true
+	refuses 78 'of 1000 ms .* 900 --kill-after .* 2 x 100 --server-timeout' run key true
 	refuses 69 ': unix:///nonexistent/system: [^;]*$' acquire key
 	export XDG_CONFIG_HOME=$TMP/xdg
 	printf 'server-timeout = 300ms\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
-	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 300 --server-timeout' run key true
+	refuses 78 'of 1000 ms .* 900 --kill-after .* 2 x 300 --server-timeout' run key true
 	refuses 69 ': unix:///nonexistent/user: [^;]*$' acquire key
 	# --config is instead of both
 	echo 'server = unix:///nonexistent/file' >"$FILE"
@@ -812,7 +814,7 @@ system_file() {
 	[[ $status == 69 && $stderr == *'still waiting'* ]]
 	printf 'wait = 50ms\nserver-timeout = 300ms\n[a]\nttl = 1s\nkill-after = 900ms\n' >"$TMP/xdg/redlock.conf"
 	refuses 69 ': unix:///nonexistent/system: [^;]*$' extend --set a key token
-	refuses 64 'of 1000 ms .* 900 --kill-after .* 2 x 100 --server-timeout' run --set a key true
+	refuses 78 'of 1000 ms .* 900 --kill-after .* 2 x 100 --server-timeout' run --set a key true
 	printf '[a]\nserver = unix:///nonexistent/user\n' >"$TMP/xdg/redlock.conf"
 	refuses 69 ': unix:///nonexistent/user: [^;]*$' extend --set a key token
 	refuses 78 "--set 'c': no configuration file has this section: $(literal "$TMP/xdg/redlock.conf"), /etc/redlock.conf$" \

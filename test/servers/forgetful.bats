@@ -307,9 +307,9 @@ new_key() {
 	# -t was not typed
 	printf 'max-ttl = 10s\nttl = 20s\n' >"$TMP/conf"
 	redlock acquire --config "$TMP/conf" -n "$KEY"
-	expect 64 '' 'redlock: a lease \(-t\) of 20s is longer than max-ttl, which is 10s \(ttl from .*/conf:2, max-ttl from .*/conf:1\)'
+	expect 78 '' 'redlock: a lease \(-t\) of 20s is longer than max-ttl, which is 10s \(ttl from .*/conf:2, max-ttl from .*/conf:1\)'
 	REDLOCK_MAX_TTL=100ms redlock run -n "$KEY" true
-	expect 64 '' 'redlock: a lease \(-t\) of 100 ms is too short to stop its holder in time: .*, and max-ttl is 100ms \(max-ttl from REDLOCK_MAX_TTL\)'
+	expect 78 '' 'redlock: a lease \(-t\) of 100 ms is too short to stop its holder in time: .*, and max-ttl is 100ms \(max-ttl from REDLOCK_MAX_TTL\)'
 	REDLOCK_MAX_TTL=soon redlock acquire -n "$KEY"
 	expect 78 '' "redlock: .*REDLOCK_MAX_TTL 'soon' is not a DURATION.*"
 	REDLOCK_MAX_TTL=5s redlock acquire --quarantine 0 --format json -n "$KEY"

@@ -692,7 +692,7 @@ locks() {
 	REDLOCK_CACERT=/nonexistent locks --config "$file" -S "unix://$SERVERS/0/redis.sock"
 	printf '%s\n' "cert = /nonexistent" >"$file"
 	redlock acquire --config "$file" "$KEY"
-	expect 64 '' 'redlock: --cert and --key-file must be given together \(cert from .*:[0-9]+\)'
+	expect 78 '' 'redlock: --cert and --key-file must be given together \(cert from .*:[0-9]+\)'
 	printf '%s\n' 'insecure = yes' 'cacert = a' >"$file"
 	redlock acquire --config "$file" "$KEY"
 	expect 78 '' "redlock: $file:2: 'cacert' cannot be used with 'insecure'"
