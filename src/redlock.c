@@ -78,7 +78,7 @@ static int print_help(void)
 	buffer_print(&text,
 		     "  %-9s open the manual of a command\n\n"
 		     "redlock COMMAND --help lists its options; "
-		     "redlock --version shows the version.\n"
+		     "redlock -V, --version its version.\n"
 		     "Manuals: redlock(1), redlock-messages(7) (what a "
 		     "message means, what to do),\n"
 		     "redlock.conf(5), redlock.sh(1), redlock-servers(7), "

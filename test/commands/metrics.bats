@@ -284,7 +284,7 @@ tells_of_servers() {
 	rm "$file"
 	printf 'cert = /nonexistent\n' >"$TMP/half"
 	redlock list --format prometheus --output "$file" --config "$TMP/half"
-	[[ $status == 64 && $(metric "$file" redlock_up) == 0 ]]
+	[[ $status == 78 && $(metric "$file" redlock_up) == 0 ]]
 	rm "$file"
 	redlock list -S redis://a,redis://a --form prometheus --output "$file" # the mistake is read first
 	expect 78 '' "redlock: server 'redis://a:6379' is named twice"

@@ -398,16 +398,17 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 		--debug --verbose
 		--retry --tries
 		--interval --poll
-		--close none
 		--unlock redlock release KEY
 		--version redlock --version
 		-a REDLOCK_PASSWORD
 		-u -S URL
-		-o none
 		-H -S redis://HOST:PORT/DB
 		-p -S redis://HOST:PORT/DB
 		-V redlock --version
 	ROWS
+	for option in --close -o; do
+		refuses 64 "unknown option '$option', which is not needed: COMMAND never inherits the lock: see" run "$option" "${RUN_TAIL[@]}"
+	done
 	refuses 64 "'--unlock': did you mean redlock release KEY" acquire --unlock key
 	refuses 64 "'--force': did you mean --yes" break --force key
 	refuses 64 "'--json': did you mean --format json" status --json key

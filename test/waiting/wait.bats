@@ -229,7 +229,7 @@ line() {
 
 # is_told NAME: some server has told it that KEY was free.
 is_told() {
-	grep -q 'granted, fence 0' "$TMP/$1.err"
+	grep -qE ': free(,|$)' "$TMP/$1.err"
 }
 
 # is_refused NAME: more often than $refused.

@@ -641,7 +641,8 @@ def doctor():
             wellformed = isinstance(treat, bytes) \
                 and not isinstance(treat, Behind)
             advice = stage in ADVISING or wellformed and (
-                stage in OPTIONAL[:2] or stage == "scan" and status == 77
+                stage in OPTIONAL[:2] or stage == "scan" and (
+                    status == 77 or re.search("nknown command|acl_check_cmd", name))
                 or name.startswith(("rights that", "60 kB")))
             yield Case("doctor, %s: %s" % (stage, name), DOCTOR,
                        [{"treatments": {stage: treat}, "tcp": count % 2 == 1}],
