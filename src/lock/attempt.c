@@ -28,8 +28,22 @@ static void draw_slot(struct lock *lock)
 			1 + arc4random_uniform((uint32_t)lock->wish.permits);
 }
 
+/* What a renewal has learned (extend.lua): since when it was held, and as which hold. */
+static void forget_since(struct buffer *text)
+{
+	const char *end = text->length > 0 ? strchr(text->data, '\n') : NULL;
+	size_t line;
+
+	if (end == NULL || strncmp(text->data, "since=", 6) != 0)
+		return;
+	line = (size_t)(end + 1 - text->data);
+	text->length -= line;
+	memmove(text->data, end + 1, text->length + 1);
+}
+
 void attempt_begin(struct lock *lock)
 {
+	forget_since(&lock->wish.description);
 	memset(lock->barred, 0, sizeof(lock->barred));
 	lock->silence.read = false;
 	trust_begin_attempt(&lock->ballot);

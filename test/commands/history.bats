@@ -613,6 +613,56 @@ by_their_clocks() {
 	on_one_and_three by_their_clocks
 }
 
+# begun_at I [KEY]: when its holder's run began, by the clock of server I (ms).
+begun_at() {
+	local text
+	text=$(rcli "$1" HGET "$(record "${2-$KEY}")" "holder:$(rcli "$1" GET "${2-$KEY}")")
+	text=${text#since=}
+	echo "${text%%[!0-9]*}"
+}
+
+# What server 1 knows is removed, as if the release had never come there. Server 2 is two hours behind.
+@test "--once-in: a server that gets the lock back tells by its own clock how long ago the run began" {
+	servers_start 3
+	server_kill 2
+	clocked server_launch 2
+	server_ready 2
+	turn -7200
+	spawn run "$REDLOCK" run -t 2s --once-in 1h "$KEY" sh -c 'until [ -e "$1" ]; do sleep 0.05; done' - "$TMP/end"
+	wait_until '[[ $(servers_with 1 EXISTS "$KEY") == 3 ]]'
+	rcli 2 DEL "$KEY" "$(record)"
+	wait_until '[[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
+	local begun now
+	begun=$(begun_at 2) now=$(server_ms 2)
+	echo "begun at $begun, now $now"
+	((begun <= now && now - begun < 60000))
+	touch "$TMP/end"
+	finish run
+	expect 0
+	rcli 1 DEL "$(record):runs"
+	server_stop 0
+	redlock run --once-in 1h "$KEY" echo ran
+	[[ $status == 75 && ! $output ]]
+}
+
+@test "of several keys one that was lost and is asked for anew is held from then on" {
+	servers_start 1
+	local other=$KEY-other token now
+	token=$("$REDLOCK" acquire -t 5m "$other")
+	spawn several "$REDLOCK" run -t 2s --also "$other" "$KEY" sh -c 'until [ -e "$1" ]; do sleep 0.05; done' - "$TMP/end"
+	wait_until 'KEY=$other queued 1 0 && [[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	renewals 1
+	redlock break --now -y "$KEY"
+	now=$(server_ms 0)
+	redlock release "$other" "$token"
+	wait_until '[[ $(rcli 0 GET "$other") && $(rcli 0 GET "$other") != "$token" && $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	echo "begun at $(begun_at 0), lost at $now"
+	(($(begun_at 0) >= now))
+	touch "$TMP/end"
+	finish several
+	expect 0
+}
+
 once_of_each_kind() {
 	local kind
 	for kind in -x -r -s '-P 2'; do

@@ -29,7 +29,7 @@ local function remember(in_use)
   note_loss(in_use)
   local began, last = number(get('began')), get('last')
   if kind ~= 'none' and (began or now + 1) > now then
-    call('hset', record, 'began', format('%.0f', now))
+    call('hset', record, 'began', now)
     if not began then
       try('pexpire', record, max(call('pttl', key), wish.ttl) + outlives(description))
     end
@@ -119,8 +119,8 @@ elseif wish.kept == 0 and (wait == '1' or others) then
   end
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
     format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
-  call('pexpire', line, '60000')
-  call('pexpire', wishes, '60000')
+  call('pexpire', line, 60000)
+  call('pexpire', wishes, 60000)
   local granted_here = {settle(own, in_use)}
   if granted_here[1] then
     return granted(unpack(granted_here))

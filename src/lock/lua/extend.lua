@@ -1,7 +1,8 @@
 -- Makes the owner's lease last for a ttl from now on, if it does not already.
 -- ARGV: ttl (ms), hold, 1: for the ttl that the lock was taken with, if that is known;
 --       and perhaps the pid of the keeper, for the description
--- returns {1, fence, description, slot (0: none), lease left (ms)} kept,
+-- returns {1, fence, description (after since= for how long KEY is held (ms), as clocks differ), slot (0: none),
+--         lease left (ms)} kept,
 --         {0} held by someone else, {-1} gone, {-2, who has broken it and why} (ask.lua, break.lua)
 local ttl, hold = number(ARGV[3]), ARGV[4]
 local broken = peek('break:' .. token)
@@ -14,7 +15,7 @@ if kind == 'none' then
 elseif holds(token, kind) == 0 then
   return {kind == sorted and permits_of_key() and -1 or 0} -- others' entries are no reason
 end
-local text = describe(token)
+local text, held_for = describe(token)
 if text:find('^since=%d+~') then -- it has taken what a message granted
   text = text:gsub('~', '', 1)
   try('hset', record, 'holder:' .. token, text)
@@ -39,6 +40,6 @@ local fence, slot = peek('fence'), kind == sorted and slot_of(token)
 if slot then -- it counts for this slot from here on: no move that is still on its way may change that
   try('hset', record, 'slot:' .. token, settled * 2^20 + slot)
 end
-return {1, type(fence) == 'string' and number(fence) or 0, text,
-  slot or 0,
+return {1, type(fence) == 'string' and number(fence) or 0,
+  (text:gsub('^since=%d+', format('since=%.0f', held_for), 1)), slot or 0,
   kind == sorted and call('zscore', key, token) - now or left}

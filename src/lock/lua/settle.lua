@@ -75,7 +75,7 @@ end
 local function note_loss(kind)
   local ends = kind == 'none' and number(get('until')) or 0
   if ends > now + 100 then
-    call('hset', record, 'began', format('%.0f', now))
+    call('hset', record, 'began', now)
     try('hdel', record, 'last', 'until')
   end
 end
@@ -98,9 +98,9 @@ local function grant(who, wish, lease, kind, room)
       fields[#fields + 1] = item
     end
   end
-  if not text:find('^since=') then
-    text = format('since=%.0f%s %s\n', now, wish.mark or '', wish.hold) .. text
-  end
+  -- what is put back has been held elsewhere for so long (extend.lua)
+  local ago, rest = text:match('^since=(%d+)(.*)')
+  text = 'since=' .. now - (ago or 0) .. (rest or format('%s %s\n', wish.mark or '', wish.hold) .. text)
   if not again or wish.kind ~= reentrant then
     note('holder:' .. who, text)
   end
