@@ -279,9 +279,12 @@ static bool has_rivals(size_t client, size_t key)
 static void check_healed(size_t client, size_t key, const char *token)
 {
 	const struct client_plan *its = &plan.client[client];
-	int64_t since = world_now - its->ttl * MS;
+	int64_t since = world_now - its->ttl * MS, held = since;
 
-	if (holds[client][key].since > since || its->script ||
+	/* if a server had forgotten the script of a release, the lease ends first */
+	if (plan.flushes)
+		held -= plan.key[key].ttl * MS;
+	if (holds[client][key].since > held || its->script ||
 	    !plan_is_near(client) || has_rivals(client, key))
 		return;
 	for (size_t i = 0; i < plan.servers; i++)

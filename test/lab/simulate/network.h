@@ -55,6 +55,7 @@ struct node {
 	unsigned life;   /* how often it was started */
 	unsigned losses; /* how often it has forgotten something */
 	int64_t lost;    /* when it last did, or lost a key */
+	int64_t set_back; /* when its clock was; 0: never */
 	char run_id[41];
 	struct clock wall;
 	int64_t started;  /* us, by its wall clock */

@@ -24,8 +24,8 @@
  * All servers of a quorum have to say that it is less than DURATION.
  *
  * The second promise, too, is judged by what servers know. A server that was stopped may
- * grant KEY only after COMMAND has ended, and one to which KEY is put back says that the
- * run began then. For these the run began later than it did, and so does DURATION.
+ * grant KEY only after COMMAND has ended. For it the run began later than it did, and so
+ * does DURATION.
  *
  * What a server has forgotten, it has not noted. If too many forget, nothing is promised.
  */

@@ -308,6 +308,22 @@ static void want_also(struct chance *chance, struct client_plan *client)
 	}
 }
 
+/* What plain runs of any of several keys leave behind is soon forgotten, fences too. */
+static void forget_soon(void)
+{
+	bool plain = false;
+
+	for (size_t i = 0; plan.several && i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->plain &= plan.key[client->key].once_in > 0;
+		plain |= client->plain;
+	}
+	for (size_t i = 0; plain && i < plan.keys; i++)
+		if (plan.key[i].once_in > 0)
+			plan.key[i].remember = plan.key[i].once_in;
+}
+
 /* Some of the clients that want an exclusive key want others with it. redlock has one
  * --ttl for all of them, so all exclusive keys become like the first. */
 static void draw_several(uint64_t seed)
@@ -329,8 +345,7 @@ static void draw_several(uint64_t seed)
 		*key = *first;
 		memcpy(key->name, was.name, sizeof(was.name));
 	}
-	for (size_t i = 0; plan.several && i < plan.clients; i++)
-		plan.client[i].plain = false;
+	forget_soon();
 	for (size_t i = 0; plan.several && i < plan.clients; i++)
 		if (plan.client[i].kind == KIND_EXCLUSIVE &&
 		    plan.key[plan.client[i].key].kind == KIND_EXCLUSIVE &&
@@ -1511,6 +1526,7 @@ static void do_set_back(void *context, uint64_t lasts)
 	world_tell(node->name, "has its clock set back by %.3f s",
 		   (double)lasts / 1e6);
 	node->wall.offset -= (int64_t)lasts;
+	node->set_back = world_now;
 	note_sick(node, 0, true);
 	if (old[node->number] != NULL)
 		store_free(old[node->number]);
