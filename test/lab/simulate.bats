@@ -35,6 +35,17 @@ setup() {
 	[[ $output == *"16 seeds, 0 violations"* ]]
 }
 
+@test "of many who come at once one runs, and of those who want several keys" {
+	local option
+	for option in --permits --several; do
+		run "$SIMULATE" --jobs 2 --crowds "$option" 1 8
+		[[ $status == 0 && $output == *"8 seeds, 0 violations"* ]] || {
+			echo "$output" >&2
+			return 1
+		}
+	done
+}
+
 @test "the same seed is the same run, byte for byte" {
 	"$SIMULATE" --trace 2 >"$BATS_TEST_TMPDIR/1"
 	"$SIMULATE" --trace 2 >"$BATS_TEST_TMPDIR/2"

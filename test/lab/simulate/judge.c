@@ -481,12 +481,16 @@ void judge_broken(size_t key)
 	broken[key] = world_now;
 }
 
-/* It has tried to get one key, which may have been taken away before it had it all. */
+/* It has tried to get one key, which may have been taken away before it had it all. (A server
+ * that is cut off as its fence is raised costs a round. Then it tries again, if it has the time.) */
 void judge_fails(size_t client, const char *why)
 {
-	if (broken[plan.client[client].key] >= tried[client])
+	const struct client_plan *its = &plan.client[client];
+
+	if (broken[its->key] >= tried[client] ||
+	    (its->limit >= 0 && its->limit <= its->timeout))
 		return;
-	if (plan.client[client].also_count == 0 && plan_is_near(client) &&
+	if (its->also_count == 0 && plan_is_nearer(client) &&
 	    plan_is_whole(client, tried[client]))
 		world_violation("client %zu fails, and most servers are there: "
 				"%s",
@@ -544,6 +548,14 @@ static bool cannot_share(enum kind waiter, enum kind holder)
 	       (waiter == KIND_SHARED && holder == KIND_EXCLUSIVE);
 }
 
+/* Whether a waiter may have been told that it need not run, and have left the line for the one
+ * who has no --once-in. */
+static bool is_spared(size_t waiter, size_t holder, size_t key)
+{
+	return plan.key[key].once_in > 0 && !plan.client[waiter].plain &&
+	       plan.client[holder].plain;
+}
+
 /* Whether both came when it was calm and stood in line, the one the waiter long before
  * the holder. (After a split vote a waiter is not in line for a moment, and whoever asks
  * then may get KEY. A client that wants several keys stands in one line after the other,
@@ -555,6 +567,7 @@ static bool is_passed(size_t waiter, size_t holder, size_t key)
 
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
 	       plan_is_near(waiter) && !plan.crowds &&
+	       !is_spared(waiter, holder, key) &&
 	       cannot_share(its->kind, plan.client[holder].kind) &&
 	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&

@@ -52,9 +52,9 @@ struct node {
 	enum persistence keeps;
 	struct store *store;
 	bool up, stopped, powered;
-	unsigned life;   /* how often it was started */
-	unsigned losses; /* how often it has forgotten something */
-	int64_t lost;    /* when it last did, or lost a key */
+	unsigned life;    /* how often it was started */
+	unsigned losses;  /* how often it has forgotten something */
+	int64_t lost;     /* when it last did, or lost a key */
 	int64_t set_back; /* when its clock was; 0: never */
 	char run_id[41];
 	struct clock wall;

@@ -28,7 +28,7 @@
 #define SET_BACK (50 * 60 * SECOND) /* at most */
 
 struct plan plan;
-bool plan_permits, plan_several;
+bool plan_permits, plan_several, plan_crowds;
 size_t plan_faults[FAULT_KINDS];
 
 static int64_t usual[HOSTS_MOST][NODES_MOST]; /* distances, without faults */
@@ -89,7 +89,7 @@ static void draw_key(struct chance *chance, size_t i)
 		key->mixed = false;
 		key->permits = 2 + key->permits % (PERMITS_DRAWN - 1);
 	}
-	if (plan_several) {
+	if (plan_several || (plan_crowds && key->kind == KIND_REENTRANT)) {
 		key->kind = KIND_EXCLUSIVE;
 		key->mixed = false;
 	}
@@ -128,7 +128,9 @@ static void draw_clients(struct chance *chance)
 	plan.clients = (size_t)chance_between(chance, 2, 7);
 	if (chance_is(chance, 30))
 		plan.clients = (size_t)chance_between(chance, 10, CLIENTS_MOST);
-	plan.keys = (size_t)(chance_is(chance, 700)
+	if (plan_crowds)
+		plan.clients = (size_t)chance_between(chance, 3, 16);
+	plan.keys = (size_t)(plan_crowds || chance_is(chance, 700)
 				     ? 1
 				     : chance_between(chance, 2, KEYS_MOST));
 	if (plan_several && plan.keys == 1)
@@ -175,6 +177,33 @@ static size_t pick_holder(struct chance *chance)
 	return plan.clients;
 }
 
+static int64_t hides_at(void)
+{
+	return plan.hiding.early ? 0 : HIDES_AT;
+}
+
+/* Mostly a reader, which others do not name as one that has KEY alone, beside writers. */
+static void draw_early(struct chance *chance)
+{
+	struct client_plan *holder = &plan.client[plan.hiding.holder];
+	struct key_plan *key = &plan.key[holder->key];
+
+	plan.hiding.early = true;
+	holder->think = 0;
+	if (plan_permits || chance_is(chance, 400))
+		return;
+	key->kind = KIND_SHARED;
+	key->mixed = true;
+	for (size_t i = 0; i < plan.clients; i++)
+		if (plan.client[i].key == holder->key &&
+		    plan.client[i].kind != KIND_NONE)
+			plan.client[i].kind =
+				&plan.client[i] == holder ||
+						chance_is(chance, 300)
+					? KIND_SHARED
+					: KIND_EXCLUSIVE;
+}
+
 /* Most of the others come often and do not wait: whoever waits has heard of the holder, and what
  * it is granted elsewhere keeps the others out. Or they wait, and soon give up: a server that has
  * lost the key hears of that first, and grants it to the next in line. */
@@ -182,11 +211,12 @@ static void draw_hiding(uint64_t seed)
 {
 	static const int64_t short_ttls[] = {1000, 2000};
 	struct chance chance = chance_of(seed, 5), anew = chance_of(seed, 9);
-	struct chance limits = chance_of(seed, 16);
+	struct chance limits = chance_of(seed, 16), early = chance_of(seed, 19);
 	bool impatient = chance_is(&limits, 350);
 	struct hiding *hiding = &plan.hiding;
 
-	if (plan.servers < 3 || plan_several || !chance_is(&chance, 350))
+	if (plan.servers < 3 || plan_several || plan_crowds ||
+	    !chance_is(&chance, 350))
 		return;
 	hiding->holder = pick_holder(&chance);
 	if (hiding->holder == plan.clients)
@@ -216,6 +246,9 @@ static void draw_hiding(uint64_t seed)
 			client->limit = chance_between(&limits, 50, 1000);
 		}
 	}
+	if (!hiding->silent && !hiding->anew && plan.keys == 1 &&
+	    chance_is(&early, 400))
+		draw_early(&early);
 }
 
 /* What a killed redlock of an owner has left on a server lasts as long as others of the
@@ -237,18 +270,26 @@ static void draw_away(uint64_t seed)
 		plan.away[(first + n) % plan.servers] = true;
 }
 
+/* (Those who are refused a key of several wait for a time that supposes that all have the same
+ * --server-timeout: cmd/several.h.) */
 static void draw_crowd(uint64_t seed)
 {
 	static const int64_t holds[] = {5, 20, 100};
+	static const int64_t crowding[] = {1000, 1000, 700, 0};
 	struct chance chance = chance_of(seed, 6);
+	int64_t nonblocking = 700; /* per mille */
 
-	if (plan.servers < 3 || plan.hides || !chance_is(&chance, 150))
+	if (plan.servers < 3 || plan.hides ||
+	    (!chance_is(&chance, 150) && !plan_crowds))
 		return;
 	plan.crowds = true;
+	plan.uneven = plan.uneven && !plan.several;
+	if (plan_crowds)
+		nonblocking = pick(&chance, crowding, 4);
 	for (size_t i = 0; i < plan.clients; i++) {
 		struct client_plan *client = &plan.client[i];
 
-		client->nonblock = chance_is(&chance, 700);
+		client->nonblock = chance_is(&chance, nonblocking);
 		client->poll = false;
 		client->limit = -1;
 		client->hold = pick(&chance, holds, 3);
@@ -584,6 +625,11 @@ bool plan_is_near(size_t client)
 	return 4 * longest_way() < plan.client[client].timeout * MS;
 }
 
+bool plan_is_nearer(size_t client)
+{
+	return 6 * longest_way() < plan.client[client].timeout * MS;
+}
+
 bool plan_is_well(size_t client, size_t node, int64_t since)
 {
 	return nodes[node].up && !nodes[node].stopped &&
@@ -656,6 +702,8 @@ static void draw_fault(struct chance *chance, int64_t from, int64_t until)
 	if (!plan.hides)
 		return;
 	fault->lasts = chance_between(chance, 10, 200) * MS;
+	if (plan.hiding.early)
+		fault->at = from;
 	while (plan.hiding.away[fault->node])
 		fault->node = (fault->node + 1) % plan.servers;
 }
@@ -712,7 +760,7 @@ static int64_t draw_storm(struct chance *chance)
 static void draw_faults(struct chance *chance)
 {
 	struct chance cutting = chance_of(plan.seed, 11);
-	int64_t at = chance_between(chance, 0, 4) * SECOND;
+	int64_t at = chance_between(chance, 0, 4) * SECOND * !plan.hiding.early;
 	int64_t quarantine = plan.quarantine > longest_ttl() ? plan.quarantine
 							     : longest_ttl();
 
@@ -763,6 +811,12 @@ static void draw_links(struct chance *chance)
 			};
 }
 
+/* Whether no record tells by its age that its server has forgotten. */
+static bool are_as_young(void)
+{
+	return plan.hiding.anew || plan.hiding.early;
+}
+
 /* How servers forget, and the clients' quarantines: a client's own ttl (--quarantine), the
  * default for that ttl, or the longest ttl of all (max-ttl). */
 static void draw_forgetting(struct chance *chance)
@@ -774,7 +828,7 @@ static void draw_forgetting(struct chance *chance)
 		forgetting = 9;
 	if (plan.hides) {
 		forgetting = plan.hiding.silent ? 0 : 3;
-		guessed = !plan.hiding.anew;
+		guessed = !are_as_young();
 	}
 	plan.forgetting = forgetting < 3 ? FORGETS_AT_ANY_TIME
 			  : forgetting == 3 || (forgetting < 6 && plan.uneven)
@@ -783,7 +837,7 @@ static void draw_forgetting(struct chance *chance)
 	for (size_t i = 0; i < plan.clients; i++) {
 		struct client_plan *client = &plan.client[i];
 
-		if (plan.forgetting == FORGETS_TOLD && !plan.hiding.anew)
+		if (plan.forgetting == FORGETS_TOLD && !are_as_young())
 			client->quarantine = client->ttl;
 		else if (guessed)
 			client->quarantine = lease_quarantine(client->ttl);
@@ -802,6 +856,8 @@ void plan_draw(uint64_t seed, size_t servers)
 	memset(&plan, 0, sizeof(plan)); /* --shrink draws it more than once */
 	plan.seed = seed;
 	plan.servers = (size_t)pick(&chance, counts, 7);
+	if (plan_crowds && plan.servers < 3)
+		plan.servers = 3;
 	if (servers > 0)
 		plan.servers = servers;
 	plan.uneven = chance_is(&chance, 300);
@@ -881,10 +937,11 @@ void plan_print(void)
 		if (plan.hiding.away[i])
 			printf("client %zu does not reach server %zu%s\n",
 			       plan.hiding.holder, i,
-			       plan.hiding.silent ? ", and the others reach "
-						    "nobody who knows it"
-			       : plan.hiding.anew ? ", and all but one forget"
-						  : "");
+			       plan.hiding.silent  ? ", and the others reach "
+						     "nobody who knows it"
+			       : plan.hiding.anew  ? ", and all but one forget"
+			       : plan.hiding.early ? ", and one forgets at once"
+						   : "");
 	for (size_t i = 0; i < plan.servers; i++)
 		if (plan.away[i])
 			printf("server %zu is %s all the time\n", i,
@@ -1402,7 +1459,7 @@ static void cut_holder(size_t client)
 static bool is_hidden(size_t client)
 {
 	return plan.hides && client == plan.hiding.holder &&
-	       world_now >= HIDES_AT && plan_storms();
+	       world_now >= hides_at() && plan_storms();
 }
 
 bool plan_is_late(size_t client)
@@ -1445,8 +1502,9 @@ void plan_held(size_t client)
 			return;
 		}
 		world_at(world_now + fault->detail / 1000 %
-					     (plan.hides ? HIDDEN_TTL / 3 * MS
-							 : 20 * MS),
+					     (plan.hiding.early ? SECOND
+					      : plan.hides ? HIDDEN_TTL / 3 * MS
+							   : 20 * MS),
 			 do_befall, fault, 2);
 		return;
 	}
@@ -1603,7 +1661,7 @@ void plan_begin(void)
 		for (int64_t n = plan.forgetting == FORGETS_CAUGHT_UP ? 0 : -60;
 		     n < 6; n++)
 			world_at(chance_between(&chance, 0,
-						plan.hides ? HIDES_AT
+						plan.hides ? hides_at()
 							   : 20 * SECOND),
 				 do_save, &nodes[i], 0);
 	}
@@ -1621,6 +1679,6 @@ void plan_begin(void)
 			cut_node(i, 0, INT64_MAX / 2);
 	for (size_t i = 0; plan.hides && i < plan.servers; i++)
 		if (plan.hiding.away[i])
-			world_at(HIDES_AT, do_hide, &nodes[i], 0);
+			world_at(hides_at(), do_hide, &nodes[i], 0);
 	flush_scripts();
 }

@@ -127,12 +127,14 @@ enum forgetting {
  * shorter. The server that still knows the holder tells them (FORGETS_TOLD). Or it is
  * out of their reach; then the quarantine is the default, which is longer than any ttl. Or
  * all servers but that one are emptied at once, so that their records are equally young;
- * then the quarantine is as long as any ttl, and so are records old that tell of nobody. */
+ * then the quarantine is as long as any ttl, and so are records old that tell of nobody. So it is
+ * if the key is new, and a server forgets within a second. */
 struct hiding {
 	size_t holder;
 	bool away[NODES_MOST]; /* servers that it does not reach */
 	bool silent; /* the server that knows it is out of reach of the others */
 	bool anew;   /* all servers but that one forget at once */
+	bool early;  /* while its first record is young */
 };
 
 struct plan {
@@ -167,6 +169,8 @@ struct plan {
 extern struct plan plan;
 extern bool plan_permits; /* --permits: all keys have two or more */
 extern bool plan_several; /* --several: some clients want several keys */
+extern bool
+	plan_crowds; /* --crowds: many clients come at once, to several servers */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);
@@ -192,6 +196,9 @@ bool plan_is_whole(size_t client, int64_t since);
 
 /* Whether answers come well within the rounds of this client. */
 bool plan_is_near(size_t client);
+
+/* Whether they do so if it has to connect, to ask, and to ask what it may do there. */
+bool plan_is_nearer(size_t client);
 
 /* If some clients want several keys: how long (us) all may wait while it is calm and
  * nobody runs. (If they waited in a circle, it would last until leases end.) INT64_MAX:

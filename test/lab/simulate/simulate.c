@@ -2,7 +2,7 @@
  * Simulates redlock: its own code and its own scripts, on servers, networks and clocks
  * that misbehave, in virtual time.
  *
- *	simulate [--servers N] [--permits] [--several] [--jobs N] FIRST [LAST]
+ *	simulate [--servers N] [--permits] [--several] [--crowds] [--jobs N] FIRST [LAST]
  *	simulate --trace [--drop LIST] SEED
  *	simulate --shrink SEED
  *	simulate --record FILE SEED
@@ -13,7 +13,8 @@
  * faults (fN) and clients (cN) with which a promise is broken still, and prints the
  * list of the others for --drop. --record writes what happens at server 0 (record.h).
  * With --permits all keys have two permits or more. With --several all are exclusive, and
- * some clients want two or three of them at once.
+ * some clients want two or three of them at once. With --crowds up to sixteen come at the
+ * same moment, again and again, and most do not wait, or all do.
  *
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that showed it at 1da40d5 (a seed is another run since;
@@ -397,7 +398,7 @@ static int shrink(uint64_t seed, struct options *options)
 static void fail_usage(void)
 {
 	fprintf(stderr, "usage: simulate [--servers N] [--permits] [--several] "
-			"[--jobs N] FIRST [LAST]\n"
+			"[--crowds] [--jobs N] FIRST [LAST]\n"
 			"       simulate --trace [--drop LIST] SEED\n"
 			"       simulate --shrink SEED\n"
 			"       simulate --record FILE SEED\n");
@@ -410,6 +411,7 @@ static void read_options(int argc, char **argv, struct options *options)
 		{"servers", required_argument, NULL, 's'},
 		{"permits", no_argument, NULL, 'p'},
 		{"several", no_argument, NULL, 'm'},
+		{"crowds", no_argument, NULL, 'c'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"drop", required_argument, NULL, 'd'},
 		{"trace", no_argument, NULL, 't'},
@@ -427,6 +429,8 @@ static void read_options(int argc, char **argv, struct options *options)
 			plan_permits = true;
 		else if (option == 'm')
 			plan_several = true;
+		else if (option == 'c')
+			plan_crowds = true;
 		else if (option == 'j')
 			options->jobs = strtoul(optarg, NULL, 10);
 		else if (option == 'd')
