@@ -31,7 +31,8 @@ struct figures figures;
 static int64_t tried[CLIENTS_MOST]; /* us: since when it tries */
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
-static int64_t ran; /* us: when a COMMAND last ran */
+static int64_t ran;             /* us: when a COMMAND last ran */
+static int64_t full[KEYS_MOST]; /* us: when nobody else could have a key */
 
 /* Those who try to get a key at the same time: since when the first of them does. If some
  * want several keys, all keys are like one. */
@@ -328,10 +329,24 @@ static bool is_settled(void)
 	return false;
 }
 
+/* Whether nobody else can have it: others of an owner, or who share it, may. */
+static bool is_full(size_t key)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < plan.clients; i++)
+		count += holds[i][key].runs;
+	return count >=
+	       (plan.key[key].kind == KIND_PERMITS ? plan.key[key].permits : 1);
+}
+
 void judge_end(size_t client)
 {
 	ran = world_now;
 	for (size_t key = 0; key < plan.keys; key++) {
+		if (is_full(key))
+			full[key] =
+				world_now + plan.client[client].min_hold * MS;
 		if (holds[client][key].runs)
 			rivals[rivalry(key)].ran = world_now;
 		holds[client][key].runs = false;
@@ -368,6 +383,22 @@ static bool may_wait_on(size_t client)
 		plan.key[its->key].kind != KIND_EXCLUSIVE);
 }
 
+/* Whoever waits for a key that is free gets it with its next heartbeat. */
+static void check_free(size_t client, size_t key, int64_t since)
+{
+	if (is_full(key))
+		full[key] = world_now;
+	if (since < full[key])
+		since = full[key];
+	if (!plan.several && !plan.crowds &&
+	    plan.client[client].kind != KIND_NONE &&
+	    world_now - since > plan_free())
+		world_violation("client %zu waits for %s, which has been free "
+				"for %.3f s, while it was calm",
+				client, plan.key[key].name,
+				(double)(world_now - since) / 1e6);
+}
+
 static bool runs(size_t client)
 {
 	for (size_t key = 0; key < plan.keys; key++)
@@ -401,6 +432,7 @@ static void check_wait(size_t client)
 		return;
 	if (plan.several)
 		check_idle(since);
+	check_free(client, key, since);
 	waited = world_now - since;
 	if (waited > figures.longest)
 		figures.longest = waited;
@@ -482,13 +514,14 @@ void judge_broken(size_t key)
 }
 
 /* It has tried to get one key, which may have been taken away before it had it all. (A server
- * that is cut off as its fence is raised costs a round. Then it tries again, if it has the time.) */
+ * that is cut off as its fence is raised costs a round, and one to give back what it has. Then it
+ * tries again, if it has the time.) */
 void judge_fails(size_t client, const char *why)
 {
 	const struct client_plan *its = &plan.client[client];
 
 	if (broken[its->key] >= tried[client] ||
-	    (its->limit >= 0 && its->limit <= its->timeout))
+	    (its->limit >= 0 && its->limit <= 2 * its->timeout))
 		return;
 	if (its->also_count == 0 && plan_is_nearer(client) &&
 	    plan_is_whole(client, tried[client]))

@@ -26,6 +26,7 @@
 #define CROWDED (3 * SECOND)        /* from one crowd to the next */
 #define CROWDS (30 * SECOND)        /* in which it is calm, and crowds come */
 #define SET_BACK (50 * 60 * SECOND) /* at most */
+#define NEW (12 * SECOND)           /* in which all is well, if it begins so */
 
 struct plan plan;
 bool plan_permits, plan_several, plan_crowds;
@@ -463,13 +464,15 @@ static void draw_cuts(uint64_t seed)
 /* Hosts, and clocks of servers. */
 static void draw_boots(uint64_t seed)
 {
-	struct chance chance = chance_of(seed, 13);
+	struct chance chance = chance_of(seed, 13), calm = chance_of(seed, 20);
 
 	plan.boots = chance_is(&chance, 250);
 	plan.set_back = chance_is(&chance, 250) && !plan.hides;
 	plan.agrees = chance_is(&chance, 400) && !plan.cuts;
 	plan.patient = chance_is(&chance, 150) && !plan.hides;
 	plan.flushes = chance_is(&chance, 150);
+	plan.begins_calm = chance_is(&calm, 200) && !plan.hides &&
+			   !plan.set_back && !plan.flushes;
 }
 
 bool plan_forces(size_t client)
@@ -639,6 +642,11 @@ bool plan_is_well(size_t client, size_t node, int64_t since)
 	       client_process(client)->trap == 0;
 }
 
+int64_t plan_free(void)
+{
+	return (IDLE + (count_half_open() > 0) * HALF_OPEN) * MS;
+}
+
 int64_t plan_idle(void)
 {
 	bool near = true;
@@ -765,7 +773,12 @@ static void draw_faults(struct chance *chance)
 							     : longest_ttl();
 
 	plan.stretches = chance_is(chance, 150) ? 2 : 1;
-	for (size_t i = 0; i < plan.stretches; i++) {
+	if (plan.begins_calm) {
+		plan.stretch[0] = (struct stretch){0, 0, NEW};
+		plan.stretches++;
+		at += NEW;
+	}
+	for (size_t i = plan.begins_calm; i < plan.stretches; i++) {
 		int64_t lasts = draw_storm(chance);
 		size_t count =
 			plan.hides ? 3 : (size_t)chance_between(chance, 0, 25);

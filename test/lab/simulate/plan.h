@@ -158,8 +158,9 @@ struct plan {
 	bool agrees; /* the wall clocks of clients are never set: fences rise by them */
 	bool patient; /* --kill-after may be nearly as long as the ttl */
 	bool flushes; /* servers forget scripts (SCRIPT FLUSH), even while it is calm */
-	bool set_back; /* the clocks of some servers, once */
-	bool boots;    /* hosts are restarted between a client's runs */
+	bool set_back;    /* the clocks of some servers, once */
+	bool boots;       /* hosts are restarted between a client's runs */
+	bool begins_calm; /* all keys are new, and nothing befalls anybody yet */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
@@ -204,6 +205,9 @@ bool plan_is_nearer(size_t client);
  * nobody runs. (If they waited in a circle, it would last until leases end.) INT64_MAX:
  * no client wants several, or servers are too far away for such a bound. */
 int64_t plan_idle(void);
+
+/* The longest that a key may be free while it is calm and somebody waits for it, us. */
+int64_t plan_free(void);
 
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);
