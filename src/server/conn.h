@@ -20,10 +20,10 @@
  * If the identity is asked for, replies to requests are handed over only when it is
  * complete. A server that refuses to tell it, as one does that executes a client's script
  * (BUSY), is asked again before the next request: no answer would count otherwise, for as
- * long as there is this connection. A young server that claims to have read its append-only file when it
- * started is asked for the user that has read it (identity.h); it was not known
- * before that this question is needed, so its answer comes after the first replies.
- * These are withheld until then.
+ * long as there is this connection. A young server that claims to have read its
+ * append-only file when it started is asked for the user that has read it (identity.h); it
+ * was not known before that this question is needed, so its answer comes after the first
+ * replies. These are withheld until then.
  *
  * Replicas. If `replicas` is set, a replicated request is followed by WAIT in the same
  * write. If its answer is a promise (an array that begins with 1, as a script of ours
