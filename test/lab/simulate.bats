@@ -82,7 +82,7 @@ finds() {
 }
 
 @test "the simulation finds a renewal that counts another slot" {
-	finds slot-unchecked 113 "client 1 believes in key1 until" --permits
+	finds slot-unchecked 113 "client 4 believes in key1 until" --permits
 }
 
 @test "a run that breaks a promise can be made smaller" {

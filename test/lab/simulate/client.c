@@ -298,6 +298,10 @@ static enum lock_result take(struct client *client, struct session *session)
 		tell(client, error.text);
 		if (client->plan->kind != KIND_NONE)
 			judge_fails(client->number, error.text);
+		if (client->plan->kind != KIND_NONE && patience.wait)
+			judge_tires(client->number,
+				    deadline_passed(waiter.limit),
+				    error.transient, error.text);
 	} else if (result != LOCK_OK) {
 		tell(client, "gives up");
 		if (client->plan->kind != KIND_NONE)
@@ -617,7 +621,7 @@ void clients_begin(void)
 	char text[60];
 
 	breaking_watch();
-
+	judge_watch();
 	for (size_t i = 0; i < plan.servers; i++) {
 		snprintf(text, sizeof(text), "redis://s%zu:%zu", i, i + 1);
 		if (url_parse(&urls[i], text, &error) < 0)

@@ -40,6 +40,7 @@ static struct setting {
 
 static const char *socket_path;
 static int sockets[CONNECTIONS_MOST]; /* by connection; 0: none */
+static int script_fd;                 /* of the client whose script runs */
 static uint64_t compared;
 
 static void fail(const char *what)
@@ -159,10 +160,36 @@ static void ask_plainly(const char *command)
 	buffer_release(&answer);
 }
 
-/* The real server knows of it before anything else happens. */
+/* Until the server refuses all for it. */
+static void begin_script(void)
+{
+	static const char script[] =
+		"*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
+	struct buffer answer = {0};
+
+	script_fd = connect_real();
+	send_real(script_fd, script, sizeof(script) - 1);
+	do {
+		send_real(socket_of(0), "PING\r\n", 6);
+		read_answer(socket_of(0), "-", 1, &answer);
+	} while (strncmp(answer.data, "-BUSY", 5) != 0);
+	buffer_release(&answer);
+}
+
+static void end_script(void)
+{
+	struct buffer answer = {0};
+
+	ask_plainly("SCRIPT KILL\r\n");
+	read_answer(script_fd, "-", 1, &answer);
+	close(script_fd);
+	buffer_release(&answer);
+}
+
+/* The real server knows of it before anything else happens, even if it is busy. */
 static void close_real(int64_t connection)
 {
-	static const char leave[] = "UNSUBSCRIBE\r\nPING\r\n";
+	static const char leave[] = "RESET\r\n";
 	char text[4096];
 	size_t length = 0;
 	ssize_t got;
@@ -177,7 +204,7 @@ static void close_real(int64_t connection)
 			fail("read");
 		length += (size_t)got;
 		text[length] = '\0';
-	} while (strstr(text, "PONG") == NULL);
+	} while (strstr(text, "+RESET") == NULL);
 	close(sockets[connection]);
 	sockets[connection] = 0;
 }
@@ -272,6 +299,10 @@ static void replay_file(const char *path)
 			close_real(replay.entry.connection);
 		} else if (replay.entry.kind == ENTRY_EMPTY) {
 			ask_plainly("FLUSHALL\r\n");
+		} else if (replay.entry.kind == ENTRY_BUSY) {
+			begin_script();
+		} else if (replay.entry.kind == ENTRY_IDLE) {
+			end_script();
 		} else if (replay.entry.kind == ENTRY_SCRIPTS) {
 			ask_plainly("SCRIPT FLUSH\r\n");
 		}

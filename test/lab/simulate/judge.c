@@ -11,13 +11,16 @@ struct hold {
 	enum kind kind;
 	int64_t fence;
 	int64_t part; /* judge_begin */
-	int64_t since;
+	int64_t since, ended;
+	char token[TOKEN_LONGEST + 1]; /* empty: not known yet */
 };
 
 struct waiting {
 	bool waits;
 	int64_t since;
 };
+
+#define OUTAGE_PAUSE (1050 * MS) /* between two attempts of a waiter, at most */
 
 #define LONG_BEFORE \
 	2500000 /* us: those who come within this may change places */
@@ -29,6 +32,7 @@ struct waiting {
 struct figures figures;
 
 static int64_t tried[CLIENTS_MOST]; /* us: since when it tries */
+static int64_t broken[KEYS_MOST];   /* us: when it was taken away */
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran;             /* us: when a COMMAND last ran */
@@ -259,6 +263,15 @@ static size_t rivalry(size_t key)
 	return plan.several ? 0 : key;
 }
 
+/* Whether it runs beside those to whom the key was given when it was taken away, or did so lately:
+ * on a server that has not heard of that it has, and renews, its lease still. */
+static bool has_run_on(size_t client, size_t key, int64_t lately)
+{
+	const struct hold *hold = &holds[client][key];
+
+	return hold->evicted && (hold->runs || hold->ended > lately);
+}
+
 /* Whether others may have votes that this holder lacks. */
 static bool has_rivals(size_t client, size_t key)
 {
@@ -270,7 +283,8 @@ static bool has_rivals(size_t client, size_t key)
 		if (i != client && plan_wants(i, key) && kind != KIND_NONE &&
 		    (kind != KIND_SHARED ||
 		     plan.client[client].kind != KIND_SHARED) &&
-		    (tried[i] > lately || rivals[rivalry(key)].tries[i]))
+		    (tried[i] > lately || rivals[rivalry(key)].tries[i] ||
+		     has_run_on(i, key, lately)))
 			return true;
 	}
 	return false;
@@ -299,9 +313,10 @@ static void check_healed(size_t client, size_t key, const char *token)
 
 void judge_belief(size_t client, size_t key, const char *token, int64_t until)
 {
-	const struct hold *hold = &holds[client][key];
+	struct hold *hold = &holds[client][key];
 	size_t count = 0;
 
+	snprintf(hold->token, sizeof(hold->token), "%s", token);
 	if (!hold->runs || hold->evicted || until <= world_now)
 		return;
 	for (size_t i = 0; i < plan.servers; i++) {
@@ -347,8 +362,10 @@ void judge_end(size_t client)
 		if (is_full(key))
 			full[key] =
 				world_now + plan.client[client].min_hold * MS;
-		if (holds[client][key].runs)
+		if (holds[client][key].runs) {
 			rivals[rivalry(key)].ran = world_now;
+			holds[client][key].ended = world_now;
+		}
 		holds[client][key].runs = false;
 	}
 }
@@ -470,11 +487,101 @@ static bool is_wanted(size_t key)
 	return false;
 }
 
+/* An attempt of a client, and which servers have answered it. */
+struct attempt {
+	size_t client;
+	char token[TOKEN_LONGEST + 1];
+	int64_t tried; /* judge_try */
+	int64_t began;
+	bool by[NODES_MOST], enough;
+};
+
+static struct attempt last[CLIENTS_MOST]; /* of each client */
+static bool answered[CLIENTS_MOST];       /* an attempt was, since judge_try */
+
+static bool is_answered(const struct attempt *attempt)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan.servers; i++)
+		count += attempt->by[i] &&
+			 plan_is_well(attempt->client, i, attempt->began);
+	return count > plan.servers / 2;
+}
+
+/* The attempt is over, and nothing has taken back what it was told. */
+static void do_confirm(void *context, uint64_t value)
+{
+	struct attempt *attempt = context;
+
+	(void)value;
+	answered[attempt->client] |= attempt->tried == tried[attempt->client] &&
+				     is_answered(attempt);
+	free(attempt);
+}
+
+/* What comes later than in half a round may be too late. */
+static void note_answer(size_t client, size_t node, const char *token,
+			int64_t at)
+{
+	struct attempt *attempt = &last[client], *copy;
+	int64_t round = plan.client[client].timeout * MS;
+
+	if (strcmp(attempt->token, token) != 0) {
+		*attempt = (struct attempt){
+			.client = client, .tried = tried[client], .began = at};
+		snprintf(attempt->token, sizeof(attempt->token), "%s", token);
+	}
+	if (attempt->began > at)
+		attempt->began = at;
+	attempt->by[node] = true;
+	if (attempt->enough || !is_answered(attempt) ||
+	    !plan_is_nearer(client) || world_now - attempt->began >= round / 2)
+		return;
+	attempt->enough = true;
+	copy = xcalloc(1, sizeof(*copy));
+	*copy = *attempt;
+	world_at(attempt->began + 2 * round, do_confirm, copy, 0);
+}
+
+/* us: in which an attempt that most servers can answer begins and ends, after one that they
+ * could not. */
+static int64_t asks_again(size_t client)
+{
+	return OUTAGE_PAUSE + 2 * plan.client[client].timeout * MS +
+	       8 * plan_way();
+}
+
+void judge_watch(void)
+{
+	network_after_answer = note_answer;
+}
+
+void judge_tires(size_t client, bool over, bool lasts, const char *why)
+{
+	const struct client_plan *its = &plan.client[client];
+	int64_t since = world_now - asks_again(client);
+
+	if (!lasts)
+		return;
+	if (!over && (its->limit >= 0 || answered[client]))
+		world_violation("client %zu waits no longer, because of what "
+				"may pass: %s",
+				client, why);
+	if (over && its->also_count == 0 && tried[client] < since &&
+	    broken[its->key] < since && plan_is_nearer(client) &&
+	    plan_is_whole(client, since))
+		world_violation("client %zu has waited in vain, and most "
+				"servers were there of late: %s",
+				client, why);
+}
+
 void judge_try(size_t client)
 {
 	size_t key = rivalry(plan.client[client].key);
 
 	tried[client] = world_now;
+	answered[client] = false;
 	if (!is_wanted(key))
 		rivals[key].since = world_now;
 	rivals[key].tries[client] = true;
@@ -506,8 +613,6 @@ void judge_gives_up(size_t client)
 			plan.key[key].name);
 }
 
-static int64_t broken[KEYS_MOST]; /* when */
-
 void judge_broken(size_t key)
 {
 	broken[key] = world_now;
@@ -530,6 +635,46 @@ void judge_fails(size_t client, const char *why)
 				client, why);
 }
 
+/* Rounds are repeated every tenth of a lease (watchdog.h), and each may need new connections;
+ * so a third is enough, if rounds are not long beside it. */
+static int64_t last_of_lease(size_t client)
+{
+	const struct client_plan *its = &plan.client[client];
+	int64_t rounds = its->ttl * MS / 10 + 2 * its->timeout * MS +
+			 8 * plan_way(),
+		third = its->ttl * MS / 3;
+
+	return rounds > third ? rounds : third;
+}
+
+/* Whether so many servers that were well of late, and have lost nothing, still have it that
+ * they are a quorum. */
+static bool may_renew(size_t client, size_t key)
+{
+	int64_t since = world_now - last_of_lease(client);
+	const struct hold *hold = &holds[client][key];
+	size_t count = 0;
+
+	for (size_t i = 0; *hold->token != '\0' && i < plan.servers; i++)
+		count += plan_is_well(client, i, since) &&
+			 !has_lost(&nodes[i], key) &&
+			 lease_at(&nodes[i], key, hold->token) > world_now;
+	return hold->since < since && count > plan.servers / 2;
+}
+
+/* It is lost because of one of its keys, which is not told. */
+static void check_renewable(size_t client, const char *why)
+{
+	bool all = plan_is_nearer(client);
+
+	for (size_t key = 0; key < plan.keys; key++)
+		all &= !plan_wants(client, key) || may_renew(client, key);
+	if (all)
+		world_violation("client %zu loses its lock, which most servers "
+				"have, and these were well of late: %s",
+				client, why);
+}
+
 /* If others may have the votes of some servers, it needs all servers that are left. */
 void judge_loses(size_t client, const char *why)
 {
@@ -549,6 +694,7 @@ void judge_loses(size_t client, const char *why)
 		if (hold->since - SECOND < since)
 			since = hold->since - SECOND;
 	}
+	check_renewable(client, why);
 	for (size_t i = 0; i < plan.servers; i++)
 		count +=
 			plan_is_well(client, i, since) && nodes[i].lost < since;

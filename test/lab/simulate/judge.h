@@ -12,7 +12,9 @@
  *    nobody else tries to get the key, or all share it.
  *
  * And an attempt has no error, and no lock is lost, if most servers have been there and well
- * all the time.
+ * all the time. Nor is one lost that a quorum of servers still has, if these were well for
+ * the last third of its lease. Who waits has no error, for as long as its limit lasts, or
+ * for ever once a quorum has answered; and none at its end, if most servers were well then.
  *
  * A server that has lost data within a ttl counts as one of them: it may have voted before.
  */
@@ -20,6 +22,9 @@
 #define JUDGE_H
 
 #include "plan.h"
+
+/* From the beginning of the world. */
+void judge_watch(void);
 
 /* COMMAND of a client runs from now on: called for each of its keys. part: the owner
  * of a reentrant lock, or the slot of a permit, else 0. evicted: a server has taken the key
@@ -49,6 +54,9 @@ void judge_served(size_t client);
 void judge_try(size_t client);
 void judge_gives_up(size_t client);
 void judge_fails(size_t client, const char *why);
+
+/* A client that waits has an error: over: its limit is; lasts: it may go by itself. */
+void judge_tires(size_t client, bool over, bool lasts, const char *why);
 void judge_spared(size_t client);
 void judge_killed(size_t client);
 

@@ -12,6 +12,7 @@
 
 #define CHANNELS_MOST 32
 #define FDS_MOST 8192
+#define TOKEN_MOST 79
 #define RTO (200 * MS) /* until what was lost is sent again */
 
 /* After how long a kernel gives up a half-open connection: if data that was sent is not
@@ -42,6 +43,7 @@ struct connection {
 	bool accepted, closed;
 	struct buffer input;
 	struct buffer output;
+	char token[TOKEN_MOST + 1]; /* of an attempt that is answered there */
 	char *channels[CHANNELS_MOST];
 	struct connection *next; /* of this node */
 };
@@ -60,6 +62,8 @@ static int64_t last_id;
 FILE *network_record;
 void (*network_before_break)(struct node *node, struct word key,
 			     struct word token);
+void (*network_after_answer)(size_t host, size_t node, const char *token,
+			     int64_t asked);
 
 static void record(const struct node *node, enum entry_kind kind,
 		   int64_t connection, const void *data, size_t size)
@@ -75,6 +79,8 @@ static void record(const struct node *node, enum entry_kind kind,
 
 void network_note_loss(struct node *node, bool data)
 {
+	if (node->busy && node->number == 0)
+		network_record = NULL; /* a real one would refuse that, too */
 	node->losses += data;
 	if (data)
 		node->lost = world_now;
@@ -95,6 +101,8 @@ struct segment {
 	enum kind kind;
 	char *data;
 	size_t size;
+	char token[TOKEN_MOST + 1]; /* whose attempt it answers; else empty */
+	int64_t asked;
 };
 
 static void arrive_at_server(struct segment *segment);
@@ -152,6 +160,11 @@ static void send_segment(struct connection *connection, enum way way,
 	connection->arrival[way] = at;
 	segment = xcalloc(1, sizeof(*segment));
 	*segment = (struct segment){connection, kind, NULL, size};
+	if (way == FROM_SERVER && kind == DATA) {
+		memcpy(segment->token, connection->token, TOKEN_MOST + 1);
+		segment->asked = world_now;
+		*connection->token = '\0';
+	}
 	if (size > 0) {
 		segment->data = xcalloc(1, size);
 		memcpy(segment->data, data, size);
@@ -344,14 +357,36 @@ static void tell_request(const struct node *node,
 	buffer_release(&text);
 }
 
+/* What Redis 7.0 says, to which of the requests that there are. */
+static const char *refusal_of(const struct node *node, struct word command)
+{
+	static const char *const told[] = {"info", "config",    "client",
+					   "acl",  "subscribe", "unsubscribe"};
+
+	if (word_is(command, "auth"))
+		return NULL;
+	if (node->busy)
+		return "BUSY Redis is busy running a script. You can only call "
+		       "SCRIPT KILL or SHUTDOWN NOSAVE.";
+	if (world_now >= node->loads_until)
+		return NULL;
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (word_is(command, told[i]))
+			return NULL;
+	return "LOADING Redis is loading the dataset in memory";
+}
+
 static void execute(struct connection *connection, const struct word *words,
 		    size_t count)
 {
 	struct node *node = connection->node;
 	struct buffer *output = &connection->output;
 	size_t before = output->length;
+	const char *refusal = refusal_of(node, words[0]);
 
-	if (word_is(words[0], "subscribe"))
+	if (refusal != NULL)
+		answer_error(output, refusal);
+	else if (word_is(words[0], "subscribe"))
 		subscribe(connection, words);
 	else if (word_is(words[0], "unsubscribe"))
 		unsubscribe(connection);
@@ -527,13 +562,18 @@ static void serve(struct connection *connection)
 		kind = kind_of(node, words, count);
 		if (kind < REQUEST_KINDS && is_cut_at(connection, kind))
 			return;
-		if (kind == REQUEST_BREAK && network_before_break != NULL) {
+		if (kind == REQUEST_BREAK && network_before_break != NULL &&
+		    refusal_of(node, words[0]) == NULL) {
 			network_before_break(node, words[3], words[9]);
 			node->breaks_after |= chance_is(&breaking, 300);
 		}
 		record(node, ENTRY_REQUEST, connection->id,
 		       connection->input.data, length);
 		before = connection->output.length;
+		if (kind == REQUEST_ACQUIRE &&
+		    refusal_of(node, words[0]) == NULL)
+			snprintf(connection->token, TOKEN_MOST + 1, "%.*s",
+				 (int)words[9].length, words[9].data);
 		execute(connection, words, count);
 		record(node, ENTRY_ANSWER, connection->id,
 		       connection->output.data + before,
@@ -652,11 +692,52 @@ void node_continue(struct node *node)
 	}
 }
 
+static void end_script(struct node *node)
+{
+	if (!node->busy)
+		return;
+	node->busy = false;
+	record(node, ENTRY_IDLE, 0, "", 0);
+}
+
+static void do_end_script(void *context, uint64_t value)
+{
+	struct node *node = context;
+
+	(void)value;
+	if (world_now < node->busy_until || !node->busy)
+		return;
+	world_tell(node->name, "is not busy any more");
+	end_script(node);
+}
+
+void node_occupy(struct node *node, int64_t lasts)
+{
+	if (!node->up)
+		return;
+	world_tell(node->name, "is busy with a script");
+	if (node->busy_until < world_now + lasts)
+		node->busy_until = world_now + lasts;
+	world_at(node->busy_until, do_end_script, node, 0);
+	if (!node->busy)
+		record(node, ENTRY_BUSY, 0, "", 0);
+	node->busy = true;
+}
+
+void node_load(struct node *node, int64_t lasts)
+{
+	world_tell(node->name, "loads its data");
+	node->loads_until = world_now + lasts;
+	if (node->number == 0)
+		network_record = NULL; /* there is no telling Redis of this */
+}
+
 void node_kill(struct node *node, bool power)
 {
 	if (!node->up)
 		return;
 	world_tell(node->name, power ? "loses its power" : "is killed");
+	end_script(node);
 	node->up = node->stopped = false;
 	node->powered = !power;
 	node->breaks_before = node->breaks_after = false;
@@ -754,6 +835,10 @@ static void arrive_at_client(struct segment *segment)
 		connection->error = ECONNREFUSED;
 		break;
 	case DATA:
+		if (*segment->token != '\0' && network_after_answer != NULL)
+			network_after_answer(connection->host,
+					     connection->node->number,
+					     segment->token, segment->asked);
 		buffer_append(&connection->inbox, segment->data, segment->size);
 		break;
 	case RESET:

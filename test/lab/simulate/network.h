@@ -8,7 +8,9 @@
  *
  * A server executes what it reads at once, one request after the other. One that is
  * stopped reads nothing; its kernel still accepts connections and what they send. One
- * that was killed refuses them, and one without power says nothing at all.
+ * that was killed refuses them, and one without power says nothing at all. One that
+ * executes a client's script (BUSY) refuses all that redlock asks but AUTH; one that still
+ * loads its data (LOADING) tells who it is, and lets others subscribe.
  */
 #ifndef NETWORK_H
 #define NETWORK_H
@@ -58,8 +60,10 @@ struct node {
 	int64_t set_back; /* when its clock was; 0: never */
 	char run_id[41];
 	struct clock wall;
-	int64_t started;  /* us, by its wall clock */
-	int64_t slowness; /* us that an answer takes */
+	int64_t started;                 /* us, by its wall clock */
+	int64_t slowness;                /* us that an answer takes */
+	bool busy;                       /* a client's script runs there */
+	int64_t busy_until, loads_until; /* us */
 	/* the next request: its connection breaks before or after it is executed */
 	bool breaks_before, breaks_after;
 	struct cuts cuts[REQUEST_KINDS];
@@ -90,6 +94,10 @@ void node_continue(struct node *node);
 void node_kill(struct node *node, bool power);
 /* data: what it finds; NULL: nothing. Taken over. */
 void node_restart(struct node *node, struct store *data);
+/* Another client's script runs for so long (us), and longer than busy-reply-threshold. */
+void node_occupy(struct node *node, int64_t lasts);
+/* It loads its data for so long (us). */
+void node_load(struct node *node, int64_t lasts);
 void network_reset(size_t host, size_t node);  /* all connections, loudly */
 void network_forget(size_t host, size_t node); /* ... silently: half-open */
 
@@ -99,6 +107,11 @@ int64_t node_now(const struct node *node); /* us since 1970 */
  * drawn for each request, whose connection often breaks after it. */
 extern void (*network_before_break)(struct node *node, struct word key,
 				    struct word token);
+
+/* Called when the answer to an attempt to get a key, by this token, has come to a client, if not
+ * NULL. asked: us: when the server did it. */
+extern void (*network_after_answer)(size_t host, size_t node, const char *token,
+				    int64_t asked);
 
 /* Where to write what happens at server 0 (record.h), or NULL; and what does to its
  * data from elsewhere. */

@@ -22,6 +22,8 @@
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
 #define DEAD (20 * SECOND)   /* that a holder may keep a connection that is */
 #define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
+#define BUSY_LONGEST (5 * SECOND)
+#define LOADS_LONGEST (2 * SECOND)
 #define RECOVERY 8000 /* ms that a waiter may lose once: pauses, heartbeats */
 #define CROWDED (3 * SECOND)        /* from one crowd to the next */
 #define CROWDS (30 * SECOND)        /* in which it is calm, and crowds come */
@@ -63,6 +65,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_KILL] = "a client is killed",
 	[FAULT_WALL] = "a wall clock is set",
 	[FAULT_REQUEST] = "a link is cut at a request",
+	[FAULT_BUSY] = "servers are busy with a script",
 };
 
 /* --- what there is --------------------------------------------------------- */
@@ -432,6 +435,7 @@ static void draw_forcers(struct chance *chance)
 		if (client->kind != KIND_NONE)
 			client->kind = KIND_EXCLUSIVE;
 		client->forces = i < plan.keys;
+		client->plain = false; /* its fences would be forgotten */
 		if (client->forces)
 			client->think = 100;
 	}
@@ -473,6 +477,25 @@ static void draw_boots(uint64_t seed)
 	plan.flushes = chance_is(&chance, 150);
 	plan.begins_calm = chance_is(&calm, 200) && !plan.hides &&
 			   !plan.set_back && !plan.flushes;
+}
+
+/* Those who wait for long enough see the servers again before their limit is over, in one try.
+ * (Where a holder is known by a single server, nothing delays what that one tells.) */
+static void draw_refusals(void)
+{
+	struct chance chance = chance_of(plan.seed, 21);
+
+	plan.refuses = chance_is(&chance, 300) && !plan.hides &&
+		       plan.forgetting != FORGETS_TOLD;
+	plan.fresh = plan.refuses && chance_is(&chance, 700) &&
+		     plan.forgetting == FORGETS_AT_ANY_TIME;
+	for (size_t i = 0; plan.refuses && i < plan.clients; i++)
+		if (plan.fresh && chance_is(&chance, 600)) {
+			plan.client[i].nonblock = false;
+			plan.client[i].limit = -1;
+		} else if (chance_is(&chance, 400))
+			plan.client[i].limit =
+				chance_between(&chance, 5000, 60000);
 }
 
 bool plan_forces(size_t client)
@@ -573,7 +596,7 @@ int64_t plan_return(size_t client, struct chance *chance)
 	       chance_between(chance, 0, plan_storms() ? most : CALM * most);
 }
 
-static int64_t longest_way(void)
+int64_t plan_way(void)
 {
 	int64_t longest = 0;
 
@@ -614,7 +637,7 @@ static int64_t bound_of_several(int64_t way)
 
 int64_t plan_bound(size_t key)
 {
-	int64_t way = longest_way();
+	int64_t way = plan_way();
 
 	if (plan.several)
 		return bound_of_several(way);
@@ -625,12 +648,12 @@ int64_t plan_bound(size_t key)
 
 bool plan_is_near(size_t client)
 {
-	return 4 * longest_way() < plan.client[client].timeout * MS;
+	return 4 * plan_way() < plan.client[client].timeout * MS;
 }
 
 bool plan_is_nearer(size_t client)
 {
-	return 6 * longest_way() < plan.client[client].timeout * MS;
+	return 6 * plan_way() < plan.client[client].timeout * MS;
 }
 
 bool plan_is_well(size_t client, size_t node, int64_t since)
@@ -735,7 +758,8 @@ static int64_t ends_at(const struct fault *fault)
 		 fault->kind >= FAULT_RESTART && fault->kind <= FAULT_AMNESIA);
 
 	return fault->at + fault->lasts +
-	       cuts_more * (2 * longest_ttl() * MS + until_vote());
+	       cuts_more * (2 * longest_ttl() * MS + until_vote()) +
+	       plan.refuses * LOADS_LONGEST;
 }
 
 /* All the time, at each server: often, now and then or never, for each kind of request. */
@@ -758,6 +782,42 @@ static void draw_cut_at(struct chance *chance, enum request_kind kind,
 	};
 }
 
+/* All servers; what detail says is forget_together()'s, of the servers that are killed. */
+static void draw_fresh(struct chance *chance, int64_t from, int64_t until)
+{
+	int64_t at = chance_between(chance, from, until);
+
+	plan.fault[plan.faults++] = (struct fault){
+		.kind = FAULT_AMNESIA,
+		.at = at,
+		.lasts = chance_between(chance, 10, 300) * MS,
+		.detail = 0x7f01,
+	};
+	plan.fault[plan.faults++] = (struct fault){
+		.kind = FAULT_BUSY,
+		.at = at + chance_between(chance, 0, plan.quarantine * MS),
+		.lasts = chance_between(chance, SECOND / 2, BUSY_LONGEST),
+		.detail = (int64_t)plan.servers,
+	};
+}
+
+/* Which servers: one of them, most of them beginning with that, or all, by detail. */
+static void draw_busy(struct chance *chance, int64_t from, int64_t until)
+{
+	const int64_t counts[] = {1, (int64_t)plan.servers / 2 + 1,
+				  (int64_t)plan.servers};
+
+	plan.fault[plan.faults++] = (struct fault){
+		.kind = FAULT_BUSY,
+		.at = chance_between(chance, from, until),
+		.lasts = chance_between(chance, SECOND / 10, BUSY_LONGEST),
+		.node = (size_t)chance_between(chance, 0,
+					       (int64_t)plan.servers - 1),
+		.detail = pick(chance, counts, 3),
+		.aims = chance_is(chance, 400),
+	};
+}
+
 static int64_t draw_storm(struct chance *chance)
 {
 	if (plan.hides)
@@ -765,9 +825,21 @@ static int64_t draw_storm(struct chance *chance)
 	return (chance_between(chance, 2, 10) + plan.cuts * 20) * SECOND;
 }
 
+/* Those of plan.refuses. */
+static void draw_scripts(struct chance *chance, int64_t from, int64_t until)
+{
+	int64_t count = chance_between(chance, 1, 6);
+
+	for (int64_t n = 0; plan.refuses && n < count; n++)
+		draw_busy(chance, from, until);
+	for (int64_t n = 0; plan.fresh && n < count / 2; n++)
+		draw_fresh(chance, from, until);
+}
+
 static void draw_faults(struct chance *chance)
 {
 	struct chance cutting = chance_of(plan.seed, 11);
+	struct chance busy = chance_of(plan.seed, 22);
 	int64_t at = chance_between(chance, 0, 4) * SECOND * !plan.hiding.early;
 	int64_t quarantine = plan.quarantine > longest_ttl() ? plan.quarantine
 							     : longest_ttl();
@@ -783,21 +855,19 @@ static void draw_faults(struct chance *chance)
 		size_t count =
 			plan.hides ? 3 : (size_t)chance_between(chance, 0, 25);
 		size_t cuts = plan.cuts ? REQUEST_KINDS : 0;
+		size_t first = plan.faults;
 		struct stretch *calm = &plan.stretch[i];
 
 		calm->begins = at + lasts;
-		for (size_t n = 0; n < count + cuts; n++) {
-			const struct fault *fault = &plan.fault[plan.faults];
-
-			if (n < count)
-				draw_fault(chance, at, at + lasts);
-			else
-				draw_cut_at(&cutting,
-					    (enum request_kind)(n - count), at,
-					    at + lasts);
-			if (ends_at(fault) > calm->begins)
-				calm->begins = ends_at(fault);
-		}
+		for (size_t n = 0; n < count; n++)
+			draw_fault(chance, at, at + lasts);
+		for (size_t n = 0; n < cuts; n++)
+			draw_cut_at(&cutting, (enum request_kind)n, at,
+				    at + lasts);
+		draw_scripts(&busy, at, at + lasts);
+		for (size_t n = first; n < plan.faults; n++)
+			if (ends_at(&plan.fault[n]) > calm->begins)
+				calm->begins = ends_at(&plan.fault[n]);
 		calm->begins +=
 			ARMED + 2 * SECOND; /* what is sent again, too */
 		calm->settled = calm->begins + 2 * SECOND + quarantine * MS;
@@ -888,6 +958,7 @@ void plan_draw(uint64_t seed, size_t servers)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
 		draw_forgetting(&chance);
+	draw_refusals();
 	draw_links(&chance);
 	draw_faults(&chance);
 }
@@ -932,6 +1003,9 @@ static void print_fault(size_t i, const struct fault *fault)
 	if (fault->kind == FAULT_REQUEST)
 		printf("(%s, %lld of 1000)\n", request_names[fault->request],
 		       (long long)fault->detail);
+	else if (fault->kind == FAULT_BUSY)
+		printf("(%lld, server %zu first)\n", (long long)fault->detail,
+		       fault->node);
 	else
 		printf("(client %zu, server %zu)\n", fault->host, fault->node);
 }
@@ -963,6 +1037,9 @@ void plan_print(void)
 		printf("all clients come at the same moment\n");
 	if (plan.cuts)
 		printf("links are cut at requests\n");
+	if (plan.refuses)
+		printf("servers refuse all for a time%s\n",
+		       plan.fresh ? ", and after they have forgotten all" : "");
 	if (plan.boots)
 		printf("hosts are restarted\n");
 	if (plan.patient)
@@ -1069,12 +1146,25 @@ static void do_continue(void *context, uint64_t value)
 	node_continue(context);
 }
 
+/* What it has on its disk is read first. */
+static void load(struct node *node)
+{
+	int64_t lasts;
+
+	if (!plan.refuses)
+		return;
+	lasts = chance_between(&node->chance, 0, LOADS_LONGEST);
+	note_sick(node, lasts, false);
+	node_load(node, lasts);
+}
+
 static void do_restart(void *context, uint64_t value)
 {
 	struct node *node = context;
 
 	if (!node->up) {
 		node_restart(node, value ? store_copy(node->store) : NULL);
+		load(node);
 		if (value == 0)
 			network_note_loss(node, true);
 	}
@@ -1088,6 +1178,7 @@ static void do_restart_old(void *context, uint64_t value)
 	if (node->up)
 		return;
 	node_restart(node, old[node->number]);
+	load(node);
 	node->losses++;
 	node->lost = world_now;
 	if (node->number == 0)
@@ -1428,11 +1519,32 @@ static void begin_cuts(const struct fault *fault)
 		};
 }
 
+static void occupy(const struct fault *fault)
+{
+	for (int64_t n = 0; n < fault->detail; n++) {
+		struct node *node =
+			&nodes[(fault->node + (size_t)n) % plan.servers];
+
+		if (plan.away[node->number])
+			continue;
+		note_sick(node, fault->lasts, false);
+		node_occupy(node, fault->lasts);
+	}
+}
+
 static void befall(struct fault *fault)
 {
 	if (fault->kind == FAULT_REQUEST) {
 		plan_faults[fault->kind]++;
 		begin_cuts(fault);
+		return;
+	}
+	if (fault->kind == FAULT_BUSY) {
+		world_tell("FAULT", "%s (%lld, server %zu first)",
+			   fault_names[fault->kind], (long long)fault->detail,
+			   fault->node);
+		plan_faults[fault->kind]++;
+		occupy(fault);
 		return;
 	}
 	if (plan.away[fault->node] && fault->kind >= FAULT_STOP &&
@@ -1611,9 +1723,11 @@ static void do_flush_scripts(void *context, uint64_t pause)
 	struct node *node = context;
 
 	flushed[node->number] = world_now;
-	if (node->up)
+	if (node->up && !node->busy) { /* one that is busy would refuse it */
 		memset(store_scripts(node->store), 0,
 		       SCRIPTS_MOST * sizeof(bool));
+		network_note_loss(node, false);
+	}
 	if (world_now < plan.stretch[0].ends)
 		world_at(world_now + (int64_t)pause, do_flush_scripts, node,
 			 pause);
@@ -1668,7 +1782,8 @@ void plan_begin(void)
 	for (size_t i = 0; i < plan.servers; i++) {
 		nodes[i].keeps =
 			(enum persistence)chance_between(&chance, 0, 2);
-		if (plan.forgetting == FORGETS_TOLD || until_vote() > 0)
+		if (plan.forgetting == FORGETS_TOLD || until_vote() > 0 ||
+		    plan.fresh)
 			nodes[i].keeps = KEEPS_NOTHING;
 		network_boot(&nodes[i], AGE);
 		for (int64_t n = plan.forgetting == FORGETS_CAUGHT_UP ? 0 : -60;

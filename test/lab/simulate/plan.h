@@ -82,6 +82,8 @@ enum fault_kind {
 	FAULT_KILL,
 	FAULT_WALL,    /* a client's wall clock is set */
 	FAULT_REQUEST, /* a link is cut at a request: only if plan.cuts */
+	FAULT_BUSY, /* one server, most or all execute a client's script: only if
+		     * plan.refuses */
 	FAULT_KINDS,
 };
 
@@ -158,8 +160,12 @@ struct plan {
 	bool agrees; /* the wall clocks of clients are never set: fences rise by them */
 	bool patient; /* --kill-after may be nearly as long as the ttl */
 	bool flushes; /* servers forget scripts (SCRIPT FLUSH), even while it is calm */
-	bool set_back;    /* the clocks of some servers, once */
-	bool boots;       /* hosts are restarted between a client's runs */
+	bool set_back; /* the clocks of some servers, once */
+	bool boots;    /* hosts are restarted between a client's runs */
+	bool refuses; /* servers refuse all for a time: while they execute a client's
+		       * script (BUSY), and when they were restarted (LOADING) */
+	bool fresh; /* all servers are restarted without their data, and refuse all soon
+		     * after: in the midst of the quarantine */
 	bool begins_calm; /* all keys are new, and nothing befalls anybody yet */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
@@ -194,6 +200,9 @@ bool plan_is_well(size_t client, size_t node, int64_t since);
 
 /* Whether so it is with most of the servers, and these have votes. */
 bool plan_is_whole(size_t client, int64_t since);
+
+/* The longest way from a client to a server now, us. */
+int64_t plan_way(void);
 
 /* Whether answers come well within the rounds of this client. */
 bool plan_is_near(size_t client);

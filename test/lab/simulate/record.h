@@ -13,6 +13,8 @@ enum entry_kind {
 	ENTRY_MESSAGE = 'M', /* to this connection, of the request before */
 	ENTRY_ANSWER = 'A',  /* to the request */
 	ENTRY_CLOSED = 'C',  /* the server has lost this connection */
+	ENTRY_BUSY = 'B',    /* a client's script begins, and runs on */
+	ENTRY_IDLE = 'I',    /* it has ended */
 	ENTRY_SCRIPTS = 'S', /* it was restarted with its data */
 	ENTRY_EMPTY =
 		'E', /* it has lost its data; and it was restarted if that follows */
