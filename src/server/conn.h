@@ -175,11 +175,16 @@ static inline bool conn_is_up(const struct conn *conn)
 	return conn->stream.state == STREAM_UP;
 }
 
-/* The login was refused, or its identity is unknown: none of its answers
- * counts. */
+/* The login was refused, for as long as there is this connection. */
+static inline bool conn_is_locked_out(const struct conn *conn)
+{
+	return conn->login_failed && !conn->login_optional;
+}
+
+/* ... or its identity is unknown: none of its answers counts. */
 static inline bool conn_is_barred(const struct conn *conn)
 {
-	return (conn->login_failed && !conn->login_optional) ||
+	return conn_is_locked_out(conn) ||
 	       (conn->identify && !conn->identity.known);
 }
 

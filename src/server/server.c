@@ -230,6 +230,9 @@ int server_ask(struct server *server, uint64_t ticket, unsigned how,
 {
 	struct request *last = &server->last;
 
+	if (conn_is_locked_out(&server->conn) &&
+	    !conn_owes_sticky(&server->conn))
+		disconnect(server); /* the user may be let in by now */
 	if (!conn_has_refused(&server->conn))
 		server->conn.refusal.text[0] = '\0';
 	keep_last(server, how);

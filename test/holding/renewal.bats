@@ -201,6 +201,36 @@ freed() {
 	wait_until 'key_free 0 1 2'
 }
 
+# locked_out SERVERS: their user may not log in for a while, and has no connection.
+locked_out() {
+	local i all
+	servers_start "$1"
+	all=$(seq -s ' ' 0 $(($1 - 1)))
+	for i in $all; do rcli "$i" ACL SETUSER ann on '>pw' '~*' '&*' +@all; done
+	export REDLOCK_PASSWORD=pw
+	start -v -t 15s -S "$(server_urls | sed 's,unix://,&ann@,g')"
+	for i in $all; do
+		rcli "$i" ACL SETUSER ann off
+		rcli "$i" CLIENT KILL USER ann
+	done
+	wait_until 'grep -q "not renewed: .*WRONGPASS" "$TMP/run.err"' 14
+	for i in $all; do rcli "$i" ACL SETUSER ann on; done
+	wait_until 'grep -A 99 "not renewed: .*WRONGPASS" "$TMP/run.err" | grep -q ": renewed, "' 10
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 ]]
+	wait_until "key_free $all"
+}
+
+@test "a run survives that its user may not log in for a while: one server" {
+	locked_out 1
+}
+
+@test "a run survives that its user may not log in for a while: three servers" {
+	locked_out 3
+}
+
 @test "a run survives SCRIPT FLUSH" {
 	servers_start 1
 	start -t 2s
