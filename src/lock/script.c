@@ -171,6 +171,8 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 
 	lock->ballot.report[i].asked = clock_ms();
 	question.how = ASK_STICKY;
+	if (request == 0 && kept_fence == 0)
+		question.how |= ASK_PATIENTLY;
 	/* what is put back counts after an extend */
 	if (counts && lock->wish.kind != KIND_NONE)
 		question.how |= ASK_REPLICAS;
@@ -211,7 +213,7 @@ void script_extend(struct lock *lock, size_t i)
 	/* whoever has only the token knows no hold of its own */
 	const char *hold = lock->grant.hold[0] == '*' ? "-" : lock->grant.hold;
 
-	question.how = ASK_REPLICAS | ASK_LASTING;
+	question.how = ASK_REPLICAS | ASK_LASTING | ASK_PATIENTLY;
 	ask(&question, SCRIPT(common_lua, lease_lua, extend_lua),
 	    (const char *[]){number(ttl, lock->wish.ttl), hold, as_taken,
 			     number(keeper, lock->wish.keeper)},
@@ -228,7 +230,7 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 
 	/* what is given back may be held again after a failover, but not what
 	 * --min-hold keeps be free */
-	question.how = ASK_INSTEAD;
+	question.how = ASK_INSTEAD | ASK_PATIENTLY;
 	/* what we have acquired ourselves is not where we have never been */
 	if (server->reached || lock->grant.acquired == 0)
 		question.how |= ASK_LASTING;
@@ -283,7 +285,7 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 {
 	struct question question = about_key(quorum, i, names, token);
 
-	question.how = ASK_STICKY;
+	question.how = ASK_STICKY | ASK_PATIENTLY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, slots_lua,
 		   settle_lua, redisson_lua, data_lua, holders_lua,
@@ -296,7 +298,7 @@ void script_ask(struct quorum *quorum, size_t i, const struct names *names,
 {
 	struct question question = about_key(quorum, i, names, "");
 
-	question.how = ASK_STICKY;
+	question.how = ASK_STICKY | ASK_PATIENTLY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, data_lua,
 		   holders_lua, listening_lua, ask_lua),

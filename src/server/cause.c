@@ -370,6 +370,11 @@ bool cause_is_transient(enum cause cause)
 	return meanings[cause].transient;
 }
 
+bool cause_is_of_the_moment(enum cause cause)
+{
+	return cause == CAUSE_BUSY || cause == CAUSE_LOADING;
+}
+
 bool cause_is_from_server(enum cause cause)
 {
 	return cause >= CAUSE_OTHER || cause == CAUSE_NONSENSE ||

@@ -105,6 +105,9 @@ int cause_code(enum cause cause);
 /* Whether it may be gone at the next try. */
 bool cause_is_transient(enum cause cause);
 
+/* Whether the server executes nothing for a moment. */
+bool cause_is_of_the_moment(enum cause cause);
+
 /* Whether the server said so itself, so that its silence afterwards tells
  * nothing more. */
 bool cause_is_from_server(enum cause cause);

@@ -378,6 +378,9 @@ static int take_greeting(struct conn *conn, enum owed_kind kind,
 					  ? cause_of_login(reply->failure)
 					  : cause_of(reply->failure));
 	}
+	if (kind == OWED_CONFIG && refused)
+		conn->unidentified |=
+			cause_is_of_the_moment(cause_of(reply->failure).cause);
 	if (kind == OWED_LOGIN && refused) {
 		/* what follows in the pipeline runs as the default user */
 		conn->login_failed = true;
@@ -540,6 +543,7 @@ static int dispatch(struct conn *conn, redisReply **from, conn_reply *callback,
 		return take_acknowledgement(conn, &reply, callback, context);
 	measure(conn, owed.since);
 	if (owed.kind == OWED_USER) {
+		conn->unidentified |= cause_is_of_the_moment(reply.cause);
 		identity_read_user(&conn->identity, &reply);
 		return hand_over_withheld(conn, callback, context);
 	}

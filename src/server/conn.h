@@ -111,7 +111,8 @@ struct conn {
 	int64_t distance; /* ms that it takes to answer, of late; 0: it has not
 			   * answered yet */
 	bool login_failed;
-	bool unidentified;    /* it has refused to say who it is */
+	bool unidentified;    /* it has refused to say who it is, or for a
+			       * moment what it keeps */
 	bool complained;      /* the last reply refused the greeting */
 	const char *executed; /* the SHA1 of a script that was, or NULL */
 	int64_t executed_at;  /* ms */

@@ -301,7 +301,8 @@ bool quorum_is_idle(const struct quorum *quorum)
 		const struct server *server = &quorum->servers[i];
 
 		if (!server_is_down(server) &&
-		    (!server_is_up(server) || server->conn.owed_count > 0))
+		    (!server_is_up(server) || server_is_put_off(server) ||
+		     server->conn.owed_count > 0))
 			return false;
 	}
 	return true;
@@ -320,7 +321,8 @@ static bool is_awaited(const struct server *server)
  * answered. */
 static bool may_lose(const struct server *server)
 {
-	if (is_awaited(server))
+	if (is_awaited(server) ||
+	    (server->last.lasting && server_is_put_off(server)))
 		return true;
 	if (server->url.tls)
 		return !server_is_down(server) && server->conn.owed_count > 0;
@@ -410,4 +412,11 @@ void quorum_renew_silent(struct quorum *quorum)
 	for (size_t i = 0; i < quorum->count; i++)
 		if (quorum->per_server[i].waiting)
 			server_renew(&quorum->servers[i]);
+}
+
+void quorum_renew_hung(struct quorum *quorum, int64_t time)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		if (conn_waited(&quorum->servers[i].conn) > time)
+			quorum_abandon(quorum, i);
 }

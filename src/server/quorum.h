@@ -145,4 +145,8 @@ void quorum_abandon(struct quorum *quorum, size_t server);
 /* The next round uses fresh connections to those that have not answered. */
 void quorum_renew_silent(struct quorum *quorum);
 
+/* ... and to those that have not answered for so long (ms) that they may never do, even
+ * if what they were asked may be executed yet. */
+void quorum_renew_hung(struct quorum *quorum, int64_t time);
+
 #endif

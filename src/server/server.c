@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "server/discovery.h"
 
 #define AGAIN_PAUSE 20  /* ms */
+#define BUSY_PAUSE 50   /* ms */
 #define MOVES_MAX 3     /* that are followed for one answer */
 #define LATE 1000       /* ms; discovery.h */
 #define REMEMBERED 1000 /* ms, of a script that was executed */
@@ -138,6 +140,9 @@ static int queue_last(struct server *server)
 	bool both = server->both_again;
 
 	ask_no_more(server);
+	if (conn_is_locked_out(&server->conn) &&
+	    !conn_owes_sticky(&server->conn))
+		disconnect(server); /* the user may be let in by now */
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
 	if (server->conn.stream.state == STREAM_DOWN)
@@ -230,18 +235,17 @@ int server_ask(struct server *server, uint64_t ticket, unsigned how,
 {
 	struct request *last = &server->last;
 
-	if (conn_is_locked_out(&server->conn) &&
-	    !conn_owes_sticky(&server->conn))
-		disconnect(server); /* the user may be let in by now */
 	if (!conn_has_refused(&server->conn))
 		server->conn.refusal.text[0] = '\0';
 	keep_last(server, how);
+	server->put_off = false;
 	server->moves = 0;
 	server->refused = 0;
 	last->owed = (struct owed){.sticky = how & ASK_STICKY,
 				   .replicated = how & ASK_REPLICAS,
 				   .ticket = ticket};
 	last->lasting = how & ASK_LASTING;
+	last->patient = how & ASK_PATIENTLY;
 	last->sha1 = server->next_sha1;
 	server->next_sha1 = NULL;
 	last->whole.length = last->brief.length = 0;
@@ -290,7 +294,8 @@ void server_before_fork(struct server *server)
 
 void server_renew(struct server *server)
 {
-	if (!conn_owes_sticky(&server->conn))
+	if (!conn_owes_sticky(&server->conn) &&
+	    !(server_is_up(server) && is_due_again(server)))
 		give_up(server);
 }
 
@@ -406,6 +411,31 @@ static int ask_whole(struct server *server, struct request *request,
 	return 0;
 }
 
+bool server_is_put_off(const struct server *server)
+{
+	return server->put_off &&
+	       (is_due_again(server) ||
+		conn_owes(&server->conn, server->last.owed.number));
+}
+
+/* It refuses everything for a moment, or did so when it was asked who it is. */
+static bool is_busy(const struct server *server, const struct reply *reply)
+{
+	return reply->failure != NULL &&
+	       cause_is_of_the_moment(conn_is_barred(&server->conn)
+					      ? server->conn.refusal.cause
+					      : reply->cause);
+}
+
+static void put_off(struct server *server)
+{
+	if (!server->put_off)
+		log_step("%s: %s: asked again", server->url.name,
+			 server->conn.refusal.text);
+	server->put_off = true;
+	server->again = deadline_in(BUSY_PAUSE);
+}
+
 static struct request *find_request(struct server *server, uint64_t number)
 {
 	if (number == server->last.owed.number)
@@ -430,6 +460,11 @@ static int on_reply(void *context, const struct owed *owed,
 		return follow(server, moved);
 	if (request != NULL && is_brief_refused(server, request, reply))
 		return ask_whole(server, request, reply->cause);
+	if (request == &server->last && request->patient &&
+	    is_busy(server, reply)) {
+		put_off(server);
+		return 0;
+	}
 	if (request != NULL && request->sha1 != NULL &&
 	    reply->failure == NULL) {
 		server->conn.executed = request->sha1;

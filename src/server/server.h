@@ -15,6 +15,12 @@
  * is sent again to the server that is found next, a few times; while KEY's hash
  * slot is on its way to another node, every few ms.
  *
+ * So is a command that a server refuses as it executes a client's script, or loads its
+ * data, if the caller is patient: nothing was changed. If only the request for its
+ * identity was refused (conn.h), the command may have been executed, and is executed again:
+ * that does no harm either (quorum.h). The caller's round bounds how long this goes on;
+ * until then it waits as for a slow server.
+ *
  * A script is not sent, but named by its SHA1 (EVALSHA), if the caller knows that. The
  * server may not know the script, as it was started since, is another one, or has
  * forgotten it; or it has no EVALSHA for our user. It says so, and has executed
@@ -55,6 +61,7 @@ struct request {
 	struct buffer brief; /* the same without its script; or empty */
 	const char *sha1;    /* of its script; NULL: not known */
 	bool lasting;        /* ASK_LASTING */
+	bool patient;        /* ASK_PATIENTLY */
 	struct owed owed;
 };
 
@@ -74,6 +81,7 @@ struct server {
 	bool both_again;       /* and the one before it, first */
 	int64_t refused;       /* ms; when the last one was, for want of its
 				* script; 0: it was not */
+	bool put_off;          /* the last one was refused for a moment */
 	unsigned moves;        /* how often it was elsewhere meanwhile */
 };
 
@@ -94,6 +102,7 @@ enum asking {
 			  * (conn.h) */
 	ASK_INSTEAD = 4,  /* the one before it need not be executed any more */
 	ASK_LASTING = 8,  /* it is to get there when all is done: drain.h */
+	ASK_PATIENTLY = 16, /* one who refuses for a moment is asked again */
 };
 
 /* Queues a command, asked in this way (bits of enum asking). -1 if the server
@@ -169,8 +178,11 @@ void server_withdraw(struct server *server);
 /* Whether a sticky request (quorum.h) has no answer yet. */
 bool server_owes_sticky(const struct server *server);
 
-/* Closes the connection unless it owes a sticky reply; the next server_ask
- * opens a fresh one. */
+/* Whether the last command was refused for a moment, and has no other answer yet. */
+bool server_is_put_off(const struct server *server);
+
+/* Closes the connection unless it owes a sticky reply, or refuses for a moment; the next
+ * server_ask opens a fresh one. */
 void server_renew(struct server *server);
 
 /* conn_blame for a server that has not answered in this time. */

@@ -12,6 +12,9 @@
 #define OUTAGE_PAUSE 50   /* ms, at least, while servers are away */
 #define OUTAGE_LONGEST 1000
 
+#define HOPE_ROUNDS 4   /* until a silent connection is taken for dead */
+#define HOPE_LEAST 4000 /* ms */
+
 #define SPLIT_PAUSE 10 /* ms, after a split vote */
 #define SPLIT_LONGEST 500
 #define SPLIT_APART 30 /* ms, between two who came at once */
@@ -234,6 +237,15 @@ static void meet(struct waiter *waiter, const struct ballot *ballot)
 	}
 }
 
+/* A connection that nobody has closed: an attempt and its release are on it, and the next
+ * attempt has another token, so that it may come on a fresh one. */
+static void renew_dead(struct quorum *quorum)
+{
+	int64_t hope = HOPE_ROUNDS * quorum->timeout;
+
+	quorum_renew_hung(quorum, hope > HOPE_LEAST ? hope : HOPE_LEAST);
+}
+
 static enum lock_result attempt(struct waiter *waiter, struct lock *lock,
 				struct busy *busy, struct error *error)
 {
@@ -246,6 +258,8 @@ static enum lock_result attempt(struct waiter *waiter, struct lock *lock,
 			      waiter->patience->interrupt},
 		busy, error);
 	meet(waiter, &lock->ballot);
+	if (result == LOCK_ERROR)
+		renew_dead(lock->ballot.quorum);
 	return result;
 }
 

@@ -179,7 +179,7 @@ freed() {
 	start -v -t 15s --server-timeout 300ms
 	busy 0 1 2
 	# on a connection that was made meanwhile, too
-	wait_until '(($(grep -c "not renewed: .*BUSY" "$TMP/run.err") >= 5))' 14
+	wait_until '(($(grep -c "not renewed: .*BUSY" "$TMP/run.err") >= 4))' 14
 	freed 0 1 2
 	wait_until 'grep -A 99 "not renewed: .*BUSY" "$TMP/run.err" | grep -q ": renewed, "' 10
 	is_beating "$TMP/stamps"
@@ -194,11 +194,65 @@ freed() {
 	scripts_known
 	busy 0 1 2
 	spawn run "$REDLOCK" run -v --quarantine 0 -w 60s "$KEY" true
-	wait_until '(($(grep -c "keeps it busy" "$TMP/run.err") >= 9))'
+	wait_until '(($(grep -c "asked again" "$TMP/run.err") >= 9))'
 	freed 0 1 2
 	finish run
 	[[ $status == 0 ]]
 	wait_until 'key_free 0 1 2'
+}
+
+# released_when_free SERVERS: they are busy as the command ends.
+released_when_free() {
+	local all
+	servers_start "$1"
+	all=$(seq -s ' ' 0 $(($1 - 1)))
+	start -v -t 2m --server-timeout 30s
+	# shellcheck disable=SC2086 # numbers
+	busy $all
+	touch "$TMP/end"
+	wait_until 'grep -q "BUSY.*: asked again" "$TMP/run.err"'
+	# shellcheck disable=SC2086
+	freed $all
+	finish run
+	[[ $status == 3 && $(<"$TMP/run.err") == *"$KEY: released"* ]]
+	wait_until "key_free $all"
+}
+
+@test "a lock is released although its server is busy with a script when the command ends" {
+	released_when_free 1
+}
+
+@test "a lock is released although its servers are busy with a script when the command ends" {
+	released_when_free 3
+}
+
+@test "a minority that stays busy when the command has ended delays nothing, and is told of the release" {
+	servers_start 3
+	start -v -t 2m --server-timeout 30s
+	busy 0 1
+	touch "$TMP/end"
+	wait_until '(($(grep -c "BUSY.*: asked again" "$TMP/run.err") == 2))'
+	freed 1
+	finish run
+	[[ $status == 3 ]]
+	freed 0
+	wait_until 'key_free 0 1 2'
+}
+
+@test "acquire, extend and release without a wait go on as soon as their server is not busy any more" {
+	servers_start 1
+	local verb token=
+	for verb in acquire extend release; do
+		busy 0
+		# shellcheck disable=SC2086 # no word, or one
+		spawn "$verb" "$REDLOCK" "$verb" -v --server-timeout 30s "$KEY" $token
+		wait_until 'grep -q "BUSY.*: asked again" "$TMP/$verb.err"'
+		freed 0
+		finish "$verb"
+		[[ $status == 0 ]]
+		[[ $verb != acquire ]] || token=$output
+	done
+	key_free 0
 }
 
 # locked_out SERVERS: their user may not log in for a while, and has no connection.

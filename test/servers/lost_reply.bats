@@ -57,6 +57,15 @@ acquire() {
 	[[ $(rcli 0 EXISTS "$(record)") == 1 ]] # it was granted
 }
 
+@test "a waiter whose first connection stays silent gets KEY on another one" {
+	behind_proxies 1
+	proxy 0 'mute 1'
+	redlock run --server-timeout 300ms -w 9s "$KEY" true
+	proxy_did 0 lost
+	expect 0 '' "redlock: $KEY: still waiting: .*"
+	wait_until 'key_free 0'
+}
+
 @test "acquire: every reply lost, the connection closed: the lock is gone" {
 	behind_proxies 1
 	proxy 0 close

@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 
-from hostile import (MARK, OK, TOKEN, Behind, Made, Server, array, bulk,
+from hostile import (MARK, OK, TOKEN, USER, Behind, Made, Server, array, bulk,
                      described, drips, floods, says)
 
 REDLOCK = os.environ["REDLOCK"]
@@ -441,6 +441,14 @@ USERS = {
 }
 
 
+def busy_once(stage):
+    """Refused for a moment, and then said."""
+    treats = {**YOUNG, "user": array(*USER)}
+    return {**treats, stage: Made(
+        lambda server, words: b"-BUSY x\r\n" if server.asked[stage] == 1
+        else treats[stage])}
+
+
 def with_replicas(arguments):
     """More than any number of NONSENSE that could be true."""
     return arguments[:1] + ["--replicas", "9"] + arguments[1:]
@@ -451,6 +459,10 @@ def run():
         yield from alone("run", RUN, stage)
     yield from alone("run", RUN, "acquire", GRANTS)
     yield Case("run, young", RUN_YOUNG, [{"treatments": YOUNG}], 0)
+    for stage in ("info", "config", "user"):
+        yield Case("run, young, busy once: " + stage,
+                   ["run", "-w", "5s"] + RUN_YOUNG[2:],
+                   [{"treatments": busy_once(stage)}], 0, lines=2)
     yield from alone("run --replicas", with_replicas(RUN), "wait")
     yield Case("run --replicas, enough", with_replicas(RUN),
                [{"treatments": {"wait": b":9\r\n"}}], 0)
