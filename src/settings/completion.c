@@ -249,7 +249,7 @@ static void list_words(struct buffer *text, const char *prefix,
 	}
 }
 
-static bool list_values(const struct option *option, const char *prefix,
+static void list_values(const struct option *option, const char *prefix,
 			struct buffer *text)
 {
 	static const char signal[] = "SIGNAL";
@@ -274,13 +274,10 @@ static bool list_values(const struct option *option, const char *prefix,
 			buffer_print(text, "%s%s\n", prefix, name);
 	} else if (strpbrk(value, "abcdefghijklmnopqrstuvwxyz") != NULL) {
 		list_words(text, prefix, value, "|");
-	} else {
-		return false;
 	}
-	return true;
 }
 
-bool completion_list(const struct completion *completion, const char *prefix,
+void completion_list(const struct completion *completion, const char *prefix,
 		     struct buffer *text)
 {
 	switch (completion->expected) {
@@ -288,14 +285,15 @@ bool completion_list(const struct completion *completion, const char *prefix,
 	case EXPECT_TOPIC:
 		list_commands(completion, text,
 			      completion->expected == EXPECT_SUBCOMMAND);
-		return true;
+		break;
 	case EXPECT_OPTION:
 		list_options(completion, text);
-		return true;
+		break;
 	case EXPECT_VALUE:
-		return list_values(completion->option, prefix, text);
+		list_values(completion->option, prefix, text);
+		break;
 	default:
-		return false;
+		break;
 	}
 }
 

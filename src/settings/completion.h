@@ -42,10 +42,10 @@ void completion_release(struct completion *completion);
 
 /*
  * Appends the possible words, for EXPECT_SUBCOMMAND to EXPECT_VALUE, a line each: the word,
- * and perhaps a tab and its description. prefix stands before each value. False if nothing
- * can be listed: a file, a process, or something else.
+ * and perhaps a tab and its description. prefix stands before each value. Nothing for a
+ * file, a process, or something else.
  */
-bool completion_list(const struct completion *completion, const char *prefix,
+void completion_list(const struct completion *completion, const char *prefix,
 		     struct buffer *text);
 
 /* What help calls the value of the option that the line ends with; "" if there is none. */
