@@ -272,6 +272,7 @@ void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
 	struct question question = about_key(quorum, i, names, token);
 	char passed_holders[24], passed_waiters[24];
 
+	question.how = ASK_PATIENTLY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, data_lua, holders_lua, inspect_lua),
 	    (const char *[]){number(passed_holders, (int64_t)holders),
@@ -309,6 +310,7 @@ void script_history(struct quorum *quorum, size_t i, const struct names *names)
 {
 	struct question question = about_key(quorum, i, names, "");
 
+	question.how = ASK_PATIENTLY;
 	ask(&question, SCRIPT(common_lua, history_lua), NULL, 0);
 }
 
@@ -317,6 +319,7 @@ void script_scan(struct quorum *quorum, size_t i, const char *cursor,
 {
 	struct question question = about_all(quorum, i);
 
+	question.how = ASK_PATIENTLY;
 	ask(&question, SCRIPT(common_lua, scan_lua),
 	    (const char *[]){cursor, pattern}, 2);
 }
@@ -361,6 +364,7 @@ void script_batch(struct quorum *quorum, size_t i, const struct names *names,
 	}
 	question.many = many;
 	question.key_count = known;
+	question.how = ASK_PATIENTLY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, data_lua, holders_lua, batch_lua),
 	    (const char *[]){runs ? "1" : "0"}, 1);
