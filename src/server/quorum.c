@@ -102,6 +102,7 @@ void quorum_ask(struct quorum *quorum, size_t i, unsigned how,
 
 	quorum->per_server[i].was_up = server_is_up(server);
 	quorum->per_server[i].waiting = true;
+	server->patience = deadline_at(quorum->asked_at + quorum->timeout);
 	/* one that fails here is DOWN, which quorum_gather finds */
 	server_ask(server, quorum->ticket, how, arguments, count);
 }
@@ -113,7 +114,7 @@ void quorum_forget(struct quorum *quorum, size_t i)
 
 bool quorum_has_broken(const struct quorum *quorum, size_t i)
 {
-	return quorum->per_server[i].broken;
+	return quorum->per_server[i].broken || quorum->servers[i].unsure;
 }
 
 bool quorum_is_waiting(const struct quorum *quorum, size_t i)

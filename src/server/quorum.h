@@ -96,8 +96,9 @@ void quorum_ask(struct quorum *quorum, size_t server, unsigned how,
 /* The answer of this one is not waited for; the handler will not see it. */
 void quorum_forget(struct quorum *quorum, size_t server);
 
-/* Its connection broke in this round after the request was sent: whether the
- * request was executed is unknown, unless it has answered on a new one. */
+/* Its connection broke in this round after the request was sent, or it would not say
+ * then who it is: whether the request was executed is unknown, unless it has answered
+ * since. */
 bool quorum_has_broken(const struct quorum *quorum, size_t server);
 
 bool quorum_is_waiting(const struct quorum *quorum, size_t server);

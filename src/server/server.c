@@ -5,11 +5,12 @@
 #include "base/log.h"
 #include "server/discovery.h"
 
-#define AGAIN_PAUSE 20  /* ms */
-#define BUSY_PAUSE 50   /* ms */
-#define MOVES_MAX 3     /* that are followed for one answer */
-#define LATE 1000       /* ms; discovery.h */
-#define REMEMBERED 1000 /* ms, of a script that was executed */
+#define AGAIN_PAUSE 20   /* ms */
+#define BUSY_PAUSE 50    /* ms */
+#define MOVES_MAX 3      /* that are followed for one answer */
+#define LATE 1000        /* ms; discovery.h */
+#define REMEMBERED 1000  /* ms, of a script that was executed */
+#define LOGIN_PAUSE 1000 /* ms, at least, between logins that are refused */
 
 static void ask_no_more(struct server *server)
 {
@@ -141,8 +142,11 @@ static int queue_last(struct server *server)
 
 	ask_no_more(server);
 	if (conn_is_locked_out(&server->conn) &&
-	    !conn_owes_sticky(&server->conn))
+	    !conn_owes_sticky(&server->conn) &&
+	    deadline_passed(server->next_login)) {
 		disconnect(server); /* the user may be let in by now */
+		server->next_login = deadline_in(LOGIN_PAUSE);
+	}
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
 	if (server->conn.stream.state == STREAM_DOWN)
@@ -238,7 +242,7 @@ int server_ask(struct server *server, uint64_t ticket, unsigned how,
 	if (!conn_has_refused(&server->conn))
 		server->conn.refusal.text[0] = '\0';
 	keep_last(server, how);
-	server->put_off = false;
+	server->put_off = server->unsure = false;
 	server->moves = 0;
 	server->refused = 0;
 	last->owed = (struct owed){.sticky = how & ASK_STICKY,
@@ -427,8 +431,9 @@ static bool is_busy(const struct server *server, const struct reply *reply)
 					      : reply->cause);
 }
 
-static void put_off(struct server *server)
+static void put_off(struct server *server, const struct reply *reply)
 {
+	server->unsure |= !cause_is_of_the_moment(reply->cause);
 	if (!server->put_off)
 		log_step("%s: %s: asked again", server->url.name,
 			 server->conn.refusal.text);
@@ -461,8 +466,8 @@ static int on_reply(void *context, const struct owed *owed,
 	if (request != NULL && is_brief_refused(server, request, reply))
 		return ask_whole(server, request, reply->cause);
 	if (request == &server->last && request->patient &&
-	    is_busy(server, reply)) {
-		put_off(server);
+	    !deadline_passed(server->patience) && is_busy(server, reply)) {
+		put_off(server, reply);
 		return 0;
 	}
 	if (request != NULL && request->sha1 != NULL &&

@@ -81,8 +81,12 @@ struct server {
 	bool both_again;       /* and the one before it, first */
 	int64_t refused;       /* ms; when the last one was, for want of its
 				* script; 0: it was not */
-	bool put_off;          /* the last one was refused for a moment */
-	unsigned moves;        /* how often it was elsewhere meanwhile */
+	struct deadline patience;   /* until when one that is patient is asked
+				     * again: the end of its round */
+	bool put_off;               /* the last one was refused for a moment */
+	bool unsure;                /* ... and may have been executed */
+	struct deadline next_login; /* not before, once one was refused */
+	unsigned moves;             /* how often it was elsewhere meanwhile */
 };
 
 /* A reply to what was asked under ticket. reply lives for the call only. */

@@ -257,6 +257,39 @@ released_when_free() {
 	key_free 0
 }
 
+# rejected I: how many requests it has refused.
+rejected() {
+	rcli "$1" INFO commandstats | awk -F '[,=:]' '/^cmdstat_eval/ { for (i = 1; i < NF; i++) if ($i == "rejected_calls") n += $(i + 1) } END { print n + 0 }'
+}
+
+@test "a server that stays busy is asked again for the time of a round, not while the command runs" {
+	servers_start 3
+	scripts_known
+	local begun
+	busy 2
+	start -t 60s --server-timeout 300ms
+	begun=$(now_ms)
+	wait_until '(($(now_ms) > begun + 2000))'
+	freed 2
+	(($(rejected 2) > 0 && $(rejected 2) <= 20)) || { rejected 2 >&2 && false; }
+	survives
+}
+
+@test "a server that does not let its user in is asked for a login once a second, however often the others are asked" {
+	servers_start 3
+	local i urls
+	export REDLOCK_QUARANTINE=0 REDLOCK_PASSWORD=pw
+	for i in 0 1 2; do rcli $i ACL SETUSER ann on '>pw' '~*' '&*' +@all; done
+	rcli 2 ACL SETUSER ann off
+	urls=$(server_urls | sed 's,unix://,&ann@,g')
+	redlock acquire -S "$urls" "$KEY"
+	rcli 2 CONFIG RESETSTAT
+	redlock run -S "$urls" -w 2s --poll=10ms "$KEY" true
+	[[ $status == 75 ]]
+	i=$(rcli 2 INFO stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p')
+	((i > 1 && i <= 10)) || { echo "$i" >&2 && false; }
+}
+
 # locked_out SERVERS: their user may not log in for a while, and has no connection.
 locked_out() {
 	local i all

@@ -20,9 +20,11 @@ earlier() {
 
 # takes_earlier TOKEN [KIND [PERMITS [HOLD [REQUEST WAIT WAITED]]]]: 0.1 asks for KEY, with a lease of a minute.
 takes_earlier() {
-	earlier acquire "$1" 60000 "$(server_ms 0)" $'host=web1\npid=812\nuser=bob\nttl=60000\ncommand=old.sh\n' \
+	earlier acquire "$1" 60000 "$(server_ms 0)" "$SINCE"$'host=web1\npid=812\nuser=bob\nttl=60000\ncommand=old.sh\n' \
 		0 "${2-string}" "${3-0}" "${4--}" "${5-0}" "${6-0}" "${7-0}" ''
 }
+
+SINCE= # in front of the description: of another hold, that it has lost meanwhile
 
 # lines_up_earlier TOKEN REQUEST [WAITED]: 0.1 waits for KEY; what it is told goes to $TMP/TOKEN.out.
 lines_up_earlier() {
@@ -199,6 +201,16 @@ NEWER='redlock: [^:]*: ([^ ]*: )?(no quorum.*)?KEY is used by a newer redlock \(
 	(($(awk '/^7 / { print $3 }' "$TMP/old.out") <= 60000))
 	earlier release old - 0
 	nothing_left 0
+}
+
+@test "whoever waits with what it was told of another hold has KEY from now on" {
+	use 1
+	grabs
+	SINCE=$'since=1700000000001 -\n' lines_up_earlier old 7
+	gives_back
+	wait_until 'grep -q "^7 " "$TMP/old.out"'
+	redlock status --format json "$KEY"
+	[[ $(jq '.holders[0] | .host == "web1" and .held_ms < 60000' <<<"$output") == true ]]
 }
 
 @test "both wait in one queue, first come first" {

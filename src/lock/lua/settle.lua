@@ -98,9 +98,13 @@ local function grant(who, wish, lease, kind, room)
       fields[#fields + 1] = item
     end
   end
-  -- what is put back has been held elsewhere for so long (extend.lua)
-  local ago, rest = text:match('^since=(%d+)(.*)')
-  text = 'since=' .. now - (ago or 0) .. (rest or format('%s %s\n', wish.mark or '', wish.hold) .. text)
+  -- what is put back has been held elsewhere for so long (extend.lua); what an earlier version waits with may
+  -- tell of a hold before
+  local ago, mark, rest = text:match('^since=(%d+)([^\n]*\n)(.*)')
+  if not ago or (wish.kept or 0) == 0 then
+    ago, mark = 0, format('%s %s\n', wish.mark or '', wish.hold)
+  end
+  text = 'since=' .. now - ago .. mark .. (rest or text)
   if not again or wish.kind ~= reentrant then
     note('holder:' .. who, text)
   end

@@ -446,7 +446,7 @@ def busy_once(stage):
     treats = {**YOUNG, "user": array(*USER)}
     return {**treats, stage: Made(
         lambda server, words: b"-BUSY x\r\n" if server.asked[stage] == 1
-        else treats[stage])}
+        else treats[stage].replace(b"07\r", b"%02d\r" % (7 + server.number)))}
 
 
 def with_replicas(arguments):
@@ -604,6 +604,12 @@ def by_hand():
     yield from alone("release", ["release", KEY, TOKEN], "release")
     yield Case("extend, gone", ["extend", KEY, TOKEN],
                [{"treatments": {"extend": says(array(-1))}}], 1)
+    # it is released, by a server that would not say who it is: once more it is gone
+    yield Case("release, busy once: info", ["release", KEY, TOKEN],
+               [{"treatments": {
+                   "info": busy_once("info")["info"],
+                   "release": Made(lambda server, words: array(
+                       1 if server.asked["release"] == 1 else -1, 0))}}] * 3, 0)
     yield Case("release, another's", ["release", KEY, TOKEN],
                [{"treatments": {"release": says(array(0))}}], 1)
 
