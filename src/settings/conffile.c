@@ -21,11 +21,14 @@
 /* --- the file ----------------------------------------------------------- */
 
 /* A directory that we may not enter, such as another user's home, has no file
- * for us. A file that we may not read is an error. */
+ * for us. A file that we may not read is an error, and so is a link that leads nowhere:
+ * its servers would be others for a while. */
 static bool is_missing(const char *path, int cause)
 {
-	return cause == ENOENT || cause == ENOTDIR ||
-	       (cause == EACCES && access(path, F_OK) < 0);
+	struct stat found;
+
+	return (cause == ENOENT || cause == ENOTDIR || cause == EACCES) &&
+	       lstat(path, &found) < 0;
 }
 
 /* Root may have made its file readable for a group on purpose. */

@@ -147,27 +147,46 @@ int config_finish(struct settings *settings, struct error *error)
 		       : 0;
 }
 
+/* The lease that is long enough, with all else as it is. What was not given is as for a lease
+ * of that length, and a longer lease has more drift. */
+static void lengthen(struct settings *fit)
+{
+	const struct settings given = *fit;
+	int64_t need;
+
+	while (fit->ttl <= (need = lease_need(fit->ttl, fit->kill_after,
+					      fit->server_timeout))) {
+		fit->ttl = need + 1;
+		if (given.server_timeout == lease_server_timeout(given.ttl))
+			fit->server_timeout = lease_server_timeout(fit->ttl);
+		if (given.kill_after == lease_kill_after(given.ttl))
+			fit->kill_after = lease_kill_after(fit->ttl);
+	}
+}
+
 int config_check_ttl(const struct settings *settings, struct error *error)
 {
-	int64_t need = lease_need(settings->ttl, settings->kill_after,
-				  settings->server_timeout);
+	struct settings fit;
 	char most[DURATION_TEXT];
 
-	if (settings->ttl > need)
+	if (settings->ttl > lease_need(settings->ttl, settings->kill_after,
+				       settings->server_timeout))
 		return 0;
+	fit = *settings;
+	lengthen(&fit);
 	error_set(error, EXIT_USAGE,
 		  "a lease (-t) of %" PRId64
 		  " ms is too short to stop its holder "
 		  "in time: it must be longer than %" PRId64 " ms = %" PRId64
 		  " drift + %" PRId64 " to kill + %" PRId64 " --kill-after + "
 		  "2 x %" PRId64 " --server-timeout",
-		  settings->ttl, need, lease_drift(settings->ttl),
-		  lease_margin(settings->ttl), settings->kill_after,
-		  settings->server_timeout);
-	/* a longer ttl would be refused, too */
-	if (settings->ttl == settings->max_ttl)
+		  settings->ttl, fit.ttl - 1, lease_drift(fit.ttl),
+		  lease_margin(fit.ttl), fit.kill_after, fit.server_timeout);
+	if (settings->max_ttl != UNSET && fit.ttl > settings->max_ttl)
 		error_append(error, ", and max-ttl is %s",
 			     duration_format(most, settings->max_ttl));
+	else if (fit.ttl > LEASE_LONGEST)
+		error_append(error, ", and no lease is longer than 24h");
 	return blame_origins(settings, "ttl max-ttl kill-after server-timeout",
 			     error);
 }

@@ -169,7 +169,7 @@ static const char *set_tries(struct settings *settings, void *field,
 
 	(void)field;
 	if (number_parse(value, 1, INT_MAX, &number) < 0)
-		return "a number of 1 or more";
+		return "a number from 1 to 2147483647";
 	settings->poll = true;
 	settings->tries = (unsigned long)number;
 	return NULL;
@@ -188,7 +188,9 @@ static const char *set_queue(struct settings *settings, void *field,
 			     char *value)
 {
 	(void)settings;
-	return number_parse(value, 0, INT_MAX, field) < 0 ? "a number" : NULL;
+	return number_parse(value, 0, INT_MAX, field) < 0
+		       ? "a number from 0 to 2147483647"
+		       : NULL;
 }
 
 static const char *set_replicas(struct settings *settings, void *field,

@@ -188,7 +188,7 @@ judges_the_age() {
 	checks 3 'check: KEY is missing: see redlock check --help'
 	checks 3 "check: unknown option '--max-agee': .*" --max-agee 1 "$KEY"
 	checks 3 "check: --max-age 'x' is not a DURATION .*" --max-age x "$KEY"
-	checks 3 "check: --max-queue '-1' is not a number" --max-queue=-1 "$KEY"
+	checks 3 "check: --max-queue '-1' is not a number from 0 to 2147483647" --max-queue=-1 "$KEY"
 	checks 3 "check: --warn-age is more than --max-age: see .*" --warn-age 2h --max-age 1h "$KEY"
 	checks 3 "check: --warn-queue is more than --max-queue: see .*" --warn-queue 2 --max-queue 1 "$KEY"
 	checks 3 "check: one argument too many: 'b'.*" a b

@@ -41,7 +41,7 @@ ends() {
 	[[ $status == "$want" ]] || { echo "$status: $stderr" >&2 && false; }
 }
 
-# figures TTL KILL_AFTER TIMEOUT [OPTION...]: what these are for `run`, with $FILE. If none of them is an option
+# figures TTL KILL_AFTER TIMEOUT [OPTION...]: what these are for `run`, with $FILE; the default of the last as for a lease that is long enough. If none of them is an option
 # of the command line, it is the configuration that is wrong.
 figures() {
 	local ttl=$1 kill_after=$2 timeout=$3 code=78
@@ -202,6 +202,17 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 	chmod 700 "$SET/home"
 	refuses 69 "$(literal "$NOWHERE")" acquire key
 	refuses 78 'home/redlock.conf: Permission denied' acquire --config "$SET/home/redlock.conf" key
+	no_row_failed
+}
+
+@test "a link that leads nowhere is a wrong configuration, and not passed over" {
+	mkdir "$TMP/xdg"
+	ln -s "$TMP/none" "$TMP/xdg/redlock.conf"
+	export XDG_CONFIG_HOME=$TMP/xdg REDLOCK_SERVERS=$NOWHERE
+	refuses 78 'xdg/redlock.conf: No such file or directory' acquire key
+	refuses 78 'xdg/redlock.conf: No such file or directory' acquire --config "$TMP/xdg/redlock.conf" key
+	echo 'ttl = 1h' >"$TMP/none"
+	refuses 69 "$(literal "$NOWHERE")" acquire key
 	no_row_failed
 }
 
@@ -598,10 +609,10 @@ withheld() {
 @test "what a file may say a variable may say: over a file, and below the command line" {
 	file 'ttl = 2s\nkill-after = 1900ms\nwait = 60s\nserver = unix:///nonexistent/file\n'
 	local -a options=(-S "$NOWHERE")
-	REDLOCK_TTL=1s figures 1000 1900 166
-	REDLOCK_TTL=1s REDLOCK_KILL_AFTER=950ms figures 1000 950 166
-	REDLOCK_TTL=1s REDLOCK_KILL_AFTER=950ms figures 900 950 150 -t 900ms
-	REDLOCK_TTL='' figures 2000 1900 333
+	REDLOCK_TTL=1s figures 1000 1900 507
+	REDLOCK_TTL=1s REDLOCK_KILL_AFTER=950ms figures 1000 950 266
+	REDLOCK_TTL=1s REDLOCK_KILL_AFTER=950ms figures 900 950 266 -t 900ms
+	REDLOCK_TTL='' figures 2000 1900 507
 	servers_start 1
 	REDLOCK_LABEL=named REDLOCK_TTL=45s redlock acquire --format json "$KEY"
 	expect 0 '.*"ttl_ms":45000,.*'
@@ -857,14 +868,14 @@ system_file() {
 	no_row_failed
 }
 
-@test "without a file there are two opens, and no look-up of the user" {
+@test "without a file there are two opens and two looks, and no look-up of the user" {
 	[[ $(command -v strace) ]] || skip "needs strace"
 	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 REDLOCK_SERVERS=$NOWHERE
 	TRACER=(strace -f -qq -o "$TMP/trace" -e trace=%file)
 	refuses 69 "$(literal "$NOWHERE")" acquire key
 	grep redlock.conf "$TMP/trace" | grep -v execve >"$TMP/opens"
-	[[ $(wc -l <"$TMP/opens") == 2 && $(grep -c ENOENT "$TMP/opens") == 2 ]]
+	[[ $(wc -l <"$TMP/opens") == 4 && $(grep -c ENOENT "$TMP/opens") == 4 ]]
 	[[ ! $(grep -E 'passwd|nsswitch' "$TMP/trace") ]]
 	# where there is no HOME, the home is looked up
 	TRACER=(env -u HOME "${TRACER[@]}")
@@ -908,9 +919,9 @@ system_file() {
 
 @test "what else is in a set's section is over what stands before the sections" {
 	file 'ttl = 1s\nkill-after = 900ms\nnonblock = yes\n[a]\nserver = %s\nkill-after = 950ms\nwait = 1s\n' "$NOWHERE"
-	figures 1000 950 166 --set a
-	figures 1000 900 166
-	figures 1000 970 166 --set a -k 970ms
+	figures 1000 950 266 --set a
+	figures 1000 900 254
+	figures 1000 970 271 --set a -k 970ms
 	no_row_failed
 }
 

@@ -148,6 +148,24 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
+@test "the lease that is asked for instead of one that is too short is long enough" {
+	local options least
+	for options in '--kill-after 60s' '-t 3s --kill-after 10m' '-t 1s --server-timeout 1s' '-t 10ms'; do
+		# shellcheck disable=SC2086 # words
+		redlock run $options "$KEY" true
+		[[ $status == 64 && $stderr =~ 'it must be longer than '([0-9]+)' ms' ]]
+		least=${BASH_REMATCH[1]}
+		# shellcheck disable=SC2086
+		redlock run -S unix:///none ${options#-t *s} -t "${least}ms" "$KEY" true
+		[[ $status == 64 && $stderr == *"must be longer than $least ms"* ]]
+		# shellcheck disable=SC2086
+		redlock run -S unix:///none ${options#-t *s} -t "$((least + 1))ms" -n "$KEY" true
+		[[ $status == 69 ]]
+	done
+	redlock run --kill-after 24h "$KEY" true
+	expect 64 '' 'redlock: a lease .*, and no lease is longer than 24h'
+}
+
 @test "an option that is given twice is refused, in either form, and named" {
 	local row words
 	while read -ra words; do
@@ -668,8 +686,8 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 }
 
 @test "a ttl that leaves run no room is refused with the arithmetic" {
-	# drift 12 ms + margin 100 ms + kill-after 500 ms + 2 x 500 ms
-	refuses 64 '500ms.*1\.6|1612' run -t 1s -k 500ms --server-timeout 500ms "${RUN_TAIL[@]}"
+	# drift 18 ms + margin 100 ms + kill-after 500 ms + 2 x 500 ms, with a lease of 1619 ms
+	refuses 64 'longer than 1618 ms' run -t 1s -k 500ms --server-timeout 500ms "${RUN_TAIL[@]}"
 	[[ $(<"$TMP/refused.err") == *kill-after* && $(<"$TMP/refused.err") == *timeout* ]]
 	# drift 12 ms + margin 100 ms + 2 x 100 ms leave 688 ms for kill-after
 	refuses 64 'kill-after' run -t 1s -k 689ms --server-timeout 100ms "${RUN_TAIL[@]}"
