@@ -81,7 +81,7 @@ struct server {
 	bool both_again;       /* and the one before it, first */
 	int64_t refused;       /* ms; when the last one was, for want of its
 				* script; 0: it was not */
-	struct deadline patience;   /* until when one that is patient is asked
+	struct deadline patience;   /* until when a patient one is asked
 				     * again: the end of its round */
 	bool put_off;               /* the last one was refused for a moment */
 	bool unsure;                /* ... and may have been executed */
