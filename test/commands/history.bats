@@ -435,6 +435,15 @@ last_twenty() {
 	expect 0
 }
 
+@test "what status says of the last run counts from its end" {
+	only 0
+	redlock run "$KEY" true
+	rcli 0 DEL "{$KEY}:redlock:runs"
+	write_run 0 7500000 'exit 0' "$KEY" 3600000
+	redlock status "$KEY"
+	matches "${lines[0]}" "$KEY: free, fence [0-9]+; last held by web3 1h05m ago for 1h00m, exit 0"
+}
+
 last_run() {
 	redlock run "$KEY" sh -c 'exit 2'
 	redlock status "$KEY"
