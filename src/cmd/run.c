@@ -18,6 +18,9 @@
 #include "settings/command.h"
 #include "settings/config.h"
 
+#define NOTE_TIME \
+	30000 /* ms, until a success is given up that cannot be noted */
+
 /* A run from the command line to the exit status. */
 struct run {
 	struct session session;
@@ -90,18 +93,37 @@ static int64_t keep_for(struct run *run)
 	return left;
 }
 
+static bool has_succeeded(const struct run *run)
+{
+	return run->cause == 0 && run->supervisor.child.signal == 0 &&
+	       run->supervisor.child.exit == 0 && run->supervisor.lost == NULL;
+}
+
+/* A round; or, if others must hear of its success, as long as KEY is certainly held, but not
+ * for ever: somebody may wait for our end. */
+static struct deadline release_end(const struct run *run,
+				   const struct session *each)
+{
+	struct deadline round = deadline_in(each->quorum.timeout);
+
+	if (run->settings->once_in == 0 || !has_succeeded(run))
+		return round;
+	return deadline_later(round, deadline_earlier(each->lock.grant.valid,
+						      deadline_in(NOTE_TIME)));
+}
+
 static void release_one(void *context, size_t i)
 {
 	struct run *run = context;
 	struct session *each = session_at(&run->session, i);
 	struct answer *answer = &each->answer;
-	int64_t timeout = each->quorum.timeout;
 	struct error ignored;
 
 	answer->result = lock_release(&each->lock, run->kept,
-				      deadline_in(timeout), &answer->error);
+				      release_end(run, each), &answer->error);
 	if (run->kept > 0 && answer->result == LOCK_NOT_HELD)
-		lock_release(&each->lock, 0, deadline_in(timeout), &ignored);
+		lock_release(&each->lock, 0, deadline_in(each->quorum.timeout),
+			     &ignored);
 }
 
 static void tell_released(const struct run *run, const struct lock *lock,

@@ -30,6 +30,7 @@ void ballot_open(struct ballot *ballot, struct busy *busy)
 	ballot->clock = clock_wall_ms();
 	quorum_round(ballot->quorum);
 	memset(ballot->slots, 0, sizeof(ballot->slots));
+	memset(ballot->unsure, 0, sizeof(ballot->unsure));
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		ballot->vote[i] = VOTE_PENDING;
 }

@@ -1,7 +1,12 @@
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/signals.h"
 #include "lock/alias.h"
 #include "lock/explain.h"
 #include "lock/lock.h"
 #include "lock/script.h"
+
+#define AGAIN_PAUSE 50 /* ms, after servers that could not be reached */
 
 /* A server that has released it under one of its names has nothing left to
  * release under another. */
@@ -33,9 +38,10 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
 	    reply->value[1].number > lock->kept)
 		lock->kept = reply->value[1].number;
-	/* if the first answer was lost, that request may have released the
-	 * lock, and somebody else may hold it by now */
-	if (answer == 1 || quorum_has_broken(ballot->quorum, i))
+	/* if an answer was lost, that request may have released the lock, and
+	 * somebody else may hold it by now */
+	if (answer == 1 || ballot->unsure[i] ||
+	    quorum_has_broken(ballot->quorum, i))
 		ballot->vote[i] = VOTE_YES;
 	else
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
@@ -53,6 +59,83 @@ static bool is_out_of_quorums(const struct lock *lock)
 	       quorum_size(ballot->quorum);
 }
 
+static void note_unsure(struct ballot *ballot)
+{
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		ballot->unsure[i] |= quorum_is_waiting(ballot->quorum, i) ||
+				     quorum_has_broken(ballot->quorum, i);
+}
+
+/* Those that have not answered yet. */
+static void ask_rest(struct lock *lock, int64_t min_hold)
+{
+	struct ballot *ballot = &lock->ballot;
+
+	quorum_round(ballot->quorum);
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (ballot->vote[i] != VOTE_PENDING &&
+		    ballot->vote[i] != VOTE_FAILED)
+			continue;
+		ballot->vote[i] = VOTE_PENDING;
+		script_release(lock, i, min_hold);
+	}
+}
+
+static bool is_settled(struct lock *lock)
+{
+	return ballot_has_quorum(&lock->ballot) ||
+	       ballot_said_no(&lock->ballot) || is_out_of_quorums(lock) ||
+	       ballot_is_hopeless(&lock->ballot);
+}
+
+static void tell_delay(const struct lock *lock, struct deadline until)
+{
+	struct error why;
+	char text[DURATION_TEXT];
+
+	explain_failure(&lock->ballot, &why);
+	log_notice("%s: not released yet, trying for %s more: %s",
+		   lock->names.key.data,
+		   duration_format(text, deadline_left(until)), why.text);
+}
+
+static int64_t min_hold_left(int64_t min_hold, int64_t passed)
+{
+	if (min_hold <= 0)
+		return min_hold;
+	return min_hold > passed ? min_hold - passed : 0;
+}
+
+/* Rounds until one has settled it, or somebody wants us to end. */
+static void go_round(struct lock *lock, int64_t min_hold, struct deadline until,
+		     struct reply_handler *handler)
+{
+	struct quorum *quorum = lock->ballot.quorum;
+	int64_t began = clock_ms();
+	struct wait wait = wait_until(until);
+	bool told = false;
+
+	for (;;) {
+		ask_rest(lock, min_hold_left(min_hold, clock_ms() - began));
+		quorum_gather(quorum,
+			      wait_earlier(wait, deadline_in(quorum->timeout)),
+			      handler);
+		if (is_settled(lock))
+			break;
+		note_unsure(&lock->ballot);
+		quorum_idle(quorum,
+			    wait_earlier(wait, deadline_in(AGAIN_PAUSE)),
+			    handler);
+		if (is_settled(lock) || deadline_passed(until) ||
+		    signals_tell_to_end())
+			break;
+		if (!told && clock_ms() - began >= quorum->timeout) {
+			tell_delay(lock, until);
+			told = true;
+		}
+	}
+}
+
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error)
 {
@@ -61,9 +144,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 
 	ballot_open(ballot, NULL);
 	lock->kept = 0;
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		script_release(lock, i, min_hold);
-	quorum_gather(ballot->quorum, wait_until(until), &handler);
+	go_round(lock, min_hold, until, &handler);
 	listening_end(&lock->listening, ballot->quorum);
 	lock_hurry(lock, false);
 	if (ballot_has_quorum(ballot))

@@ -187,6 +187,78 @@ acquire() {
 	key_free 0
 }
 
+@test "release: a server that is away for a moment is asked again in the same round" {
+	behind_proxies 1
+	acquire
+	proxy 0 'reset 4'
+	redlock release --server-timeout 20s "$KEY" "$token"
+	expect 0
+	key_free 0
+}
+
+@test "release: servers that are away for a moment are asked again in the same round" {
+	behind_proxies 3
+	acquire
+	proxy 0 'reset 4'
+	proxy 1 'reset 6'
+	redlock release --server-timeout 20s "$KEY" "$token"
+	expect 0
+	wait_until 'key_free 0 2'
+}
+
+# noted_late SERVERS: the servers are stopped as the command ends; its success is noted when they go on.
+noted_late() {
+	local all
+	servers_start "$1"
+	scripts_known
+	all=$(seq -s ' ' 0 $(($1 - 1)))
+	export REDLOCK_QUARANTINE=0
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run --once-in 1h -t 60s --server-timeout 300ms "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	# shellcheck disable=SC2086 # numbers
+	server_stop $all
+	touch "$TMP/end"
+	wait_until 'grep -q ": not released yet, trying for .* more: .*no answer" "$TMP/run.err"'
+	# shellcheck disable=SC2086
+	server_continue $all
+	finish run
+	[[ $status == 0 && $(<"$TMP/run.err") != *"the lock was gone"* && $(<"$TMP/run.err") != *"not released;"* ]]
+	wait_until "key_free $all"
+	redlock run -n --once-in 1h "$KEY" touch "$TMP/again"
+	[[ $status == 75 && ! -e $TMP/again ]]
+}
+
+@test "--once-in: a success that no server has heard of is told until they have: one server" {
+	noted_late 1
+}
+
+@test "--once-in: a success that no server has heard of is told until they have: three servers" {
+	noted_late 3
+}
+
+@test "--once-in: a signal ends the telling of a success, and a failure is not told so long" {
+	servers_start 1
+	export REDLOCK_QUARANTINE=0
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run --once-in 1h -t 60s --server-timeout 300ms "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	server_kill 0
+	touch "$TMP/end"
+	wait_until 'grep -q ": not released yet" "$TMP/run.err"'
+	kill -TERM "$(pid run)"
+	finish run
+	[[ $status == 0 && $(<"$TMP/run.err") == *": not released; the lease ends by itself in "* ]]
+	server_restart 0
+	mkdir "$TMP/stamps2"
+	spawn failed "$REDLOCK" run --once-in 1h -t 60s --server-timeout 300ms "$KEY" "$STAMP" -u "$TMP/end2" -x 3 "$TMP/stamps2"
+	wait_until 'stamped $TMP/stamps2'
+	server_kill 0
+	touch "$TMP/end2"
+	finish failed
+	[[ $status == 3 && $(<"$TMP/failed.err") != *"not released yet"* ]]
+}
+
 @test "release: the reply lost, the connection silent: 69, and the lock is gone" {
 	behind_proxies 1
 	acquire
