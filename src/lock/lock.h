@@ -234,7 +234,7 @@ void lock_note_held(struct lock *lock, int64_t held);
 
 /* Gives the lock of grant.token back on every server, min_hold ms from now; that of
  * a hold that is not the owner's last is left to the last one. Servers that cannot be
- * reached are asked again until then; a second round is told of, and ends if a signal has
+ * reached are asked again until then; more than a round has a line, and ends if a signal has
  * come that would end the process. NOT_HELD: it was not held. */
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);

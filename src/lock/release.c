@@ -113,7 +113,7 @@ static void go_round(struct lock *lock, int64_t min_hold, struct deadline until,
 	struct quorum *quorum = lock->ballot.quorum;
 	int64_t began = clock_ms();
 	struct wait wait = wait_until(until);
-	bool told = false;
+	bool told = deadline_left(until) <= quorum->timeout;
 
 	for (;;) {
 		ask_rest(lock, min_hold_left(min_hold, clock_ms() - began));

@@ -4,7 +4,8 @@
 -- A 0 or + before `seen` says that the waiter understands ages. A waiter of an earlier version has
 -- neither, and takes no message with an age. That version cannot read a wish with +: it would grant
 -- KEY to the place and not to the token. Nor can it read one with a slot. Its own wish for a permit has no
--- slot, so it is not granted here, but leaves the queue: its waiter asks again.
+-- slot, so it is not granted here, but leaves the queue: its waiter asks again. Its description may say
+-- since when it had KEY before.
 local function read_wish(place)
   local text = call('hget', wishes, place)
   local ttl, kind, permits, clock, hold, request, knows, seen, description =
@@ -13,8 +14,8 @@ local function read_wish(place)
   local named = ttl and place:sub(1, #hold + 1) == hold .. ':' -- an earlier version's is the token
   return permits and {who = named and place:sub(#hold + 2) or place,
     ttl = number(ttl), kind = kind, permits = permits, slot = slot, moves = moves,
-    clock = number(clock), hold = hold, request = request, seen = number(seen) or now,
-    knows_age = knows ~= '', description = description}
+    clock = number(clock), kept = 0, hold = hold, request = request, seen = number(seen) or now,
+    knows_age = knows ~= '', description = description:gsub('^since=.-\n', '')}
 end
 
 -- Whether KEY, as it is now, has room for this wish; for a permit what pick_slot returns.
@@ -48,7 +49,7 @@ end
 -- one of that quorum that knows how far the fences have come.
 local function next_fence(who, wish, again)
   local stored = stored_fence()
-  if (wish.kept or 0) > 0 then
+  if wish.kept > 0 then
     return max(stored, wish.kept)
   elseif again and stored > 0 and (number(get('fence:' .. who)) or stored) >= stored then
     return stored
@@ -98,13 +99,9 @@ local function grant(who, wish, lease, kind, room)
       fields[#fields + 1] = item
     end
   end
-  -- what is put back has been held elsewhere for so long (extend.lua); what an earlier version waits with may
-  -- tell of a hold before
-  local ago, mark, rest = text:match('^since=(%d+)([^\n]*\n)(.*)')
-  if not ago or (wish.kept or 0) == 0 then
-    ago, mark = 0, format('%s %s\n', wish.mark or '', wish.hold)
-  end
-  text = 'since=' .. now - ago .. mark .. (rest or text)
+  -- what is put back has been held elsewhere for so long (extend.lua)
+  local ago, rest = text:match('^since=(%d+)(.*)')
+  text = 'since=' .. now - (ago or 0) .. (rest or format('%s %s\n', wish.mark or '', wish.hold) .. text)
   if not again or wish.kind ~= reentrant then
     note('holder:' .. who, text)
   end
@@ -114,7 +111,7 @@ local function grant(who, wish, lease, kind, room)
   if slot then
     local before, moves = slot_of(who)
     note_slots(before, slot, who)
-    note('slot:' .. who, max(moves or 0, (wish.kept or 0) > 0 and settled or wish.moves) * 2^20 + slot)
+    note('slot:' .. who, max(moves or 0, wish.kept > 0 and settled or wish.moves) * 2^20 + slot)
   end
   if kind == 'none' then
     forget_holders('last until ttl last:' .. who .. ' ', who)

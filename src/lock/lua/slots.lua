@@ -55,7 +55,7 @@ end
 -- gets the slot that the request names, or none.
 local function pick_slot(who, wish)
   local own, moves = slot_of(who)
-  local free, back = survey_slots(wish, 0), (wish.kept or 0) > 0
+  local free, back = survey_slots(wish, 0), wish.kept > 0
   if own == wish.slot or own and not back and (moves >= wish.moves or free[1] ~= wish.slot) then
     return {own, free}
   elseif free[1] and (free[1] == wish.slot or not back) then
