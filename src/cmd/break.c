@@ -390,20 +390,26 @@ static int take_away(struct holders *holders, const char *digest,
 	struct error error;
 	bool answered = inspect_break(holders, digest, settings->foreign, why,
 				      &error) == 0;
-	int printed = settings->quiet ? 0 : print_evicted(holders);
-	bool broken = holders_servers(holders, STANDING_HELD) > 0;
+	size_t broken = holders_servers(holders, STANDING_HELD);
+	int printed;
 
-	if (broken)
+	if (broken > 0)
 		journal_broken(settings, "broken", breaker,
 			       holders_fence(holders),
 			       holders->holding.count > 0
 				       ? &holders->holding.seen[0].who
 				       : NULL);
 	if (!answered) {
+		if (broken > 0)
+			error_prepend(&error,
+				      "taken away on %zu of %zu servers only, "
+				      "and its holder may put that right: ",
+				      broken, holders->ballot.quorum->count);
 		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	return broken ? printed : complain_unchanged(holders);
+	printed = settings->quiet ? 0 : print_evicted(holders);
+	return broken > 0 ? printed : complain_unchanged(holders);
 }
 
 /* --- the command ------------------------------------------------------------ */
