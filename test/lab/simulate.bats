@@ -46,6 +46,17 @@ setup() {
 	done
 }
 
+@test "while nothing stands in the way nobody waits for long" {
+	local option
+	for option in --peace --permits; do
+		run "$SIMULATE" --jobs 2 --peace "$option" 1 60
+		[[ $status == 0 && $output == *"60 seeds, 0 violations"* ]] || {
+			echo "$output" >&2
+			return 1
+		}
+	done
+}
+
 @test "the same seed is the same run, byte for byte" {
 	"$SIMULATE" --trace 2 >"$BATS_TEST_TMPDIR/1"
 	"$SIMULATE" --trace 2 >"$BATS_TEST_TMPDIR/2"

@@ -9,6 +9,7 @@
 #include "breaking.h"
 #include "cmd/several.h"
 #include "judge.h"
+#include "needless.h"
 #include "lock/record.h"
 #include "once.h"
 #include "run/watchdogs.h"
@@ -33,6 +34,8 @@ struct client {
 	struct chance boots; /* whether its host has been restarted */
 	struct command command;
 	const struct session *session; /* whose locks COMMAND runs with */
+	const struct session *trying;  /* of its redlock */
+	const char *scripts;           /* the token that a script has */
 	struct fiber *supervisor;      /* waits for COMMAND */
 	bool ends;
 };
@@ -44,6 +47,17 @@ static bool ending;
 struct process *client_process(size_t client)
 {
 	return &clients[client].process;
+}
+
+const char *client_token(size_t client, size_t key)
+{
+	const struct session *session = clients[client].trying;
+
+	for (size_t i = 0; session != NULL && i < session->count; i++)
+		if (plan_wanted(client, i) == key)
+			return session->locks[i]->grant.token;
+	return clients[client].plan->key == key ? clients[client].scripts
+						: NULL;
 }
 
 /* --- COMMAND and its guard ------------------------------------------------- */
@@ -513,6 +527,7 @@ static void use(struct client *client, struct session *session)
 	if (!start_command(client, session, INT64_MAX / 2 - world_now))
 		ends = world_now;
 	client->session = NULL;
+	client->scripts = grant.token;
 	cmd_close(session);
 	session->count = 0;
 	while (held && world_now < ends) {
@@ -526,6 +541,7 @@ static void use(struct client *client, struct session *session)
 	}
 	end_command(client, "COMMAND ends");
 	give_token_back(client, grant.token);
+	client->scripts = NULL;
 	judge_left(its->key, grant.token, 0);
 }
 
@@ -538,6 +554,7 @@ static void *live(void *argument)
 	struct session session;
 
 	open_session(client, &session, &settings);
+	client->trying = &session;
 	if (plan_forces(client->number) && chance_is(&client->whims, 800))
 		breaking_force(client->number, &session);
 	else if (plan.breaks && chance_is(&client->whims, 150) &&
@@ -550,6 +567,7 @@ static void *live(void *argument)
 		judge_left(plan_wanted(client->number, i),
 			   session.locks[i]->grant.token,
 			   client->plan->min_hold);
+	client->trying = NULL;
 	cmd_close(&session);
 	settings_release(&settings);
 	client->process.alive = false;
@@ -603,7 +621,8 @@ static void die(struct process *process)
 	judge_served(client->number);
 	judge_killed(client->number);
 	client->supervisor = NULL;
-	client->session = NULL;
+	client->session = client->trying = NULL;
+	client->scripts = NULL;
 	if (client->command.runs)
 		stop_command(client, deadline_earlier(soon, times.end));
 	world_at(plan_return(client->number, &client->chance), do_live, client,
@@ -622,6 +641,7 @@ void clients_begin(void)
 
 	breaking_watch();
 	judge_watch();
+	needless_watch();
 	for (size_t i = 0; i < plan.servers; i++) {
 		snprintf(text, sizeof(text), "redis://s%zu:%zu", i, i + 1);
 		if (url_parse(&urls[i], text, &error) < 0)

@@ -18,6 +18,9 @@ int clients_busy(void);
 /* While it is calm nobody holds KEY longer than its plan says. */
 struct process *client_process(size_t client);
 
+/* The token with which its redlock has this key, or tries to get it; NULL: there is none. */
+const char *client_token(size_t client, size_t key);
+
 /* The host of a client loses redlock: killed, but for COMMAND, which its guard ends. */
 void client_kill(size_t client);
 

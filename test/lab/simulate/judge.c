@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "needless.h"
 
 struct hold {
 	bool runs, evicted;
@@ -238,6 +239,12 @@ void judge_evicted(size_t client, size_t key)
 	holds[client][key].evicted = holds[client][key].runs;
 }
 
+void judge_forget(size_t key)
+{
+	memset(&largest[key], 0, sizeof(largest[key]));
+	memset(&past[key], 0, sizeof(past[key]));
+}
+
 /* Until when (us) a server has it for this token, which may have lost it since. */
 static int64_t lease_at(struct node *node, size_t key, const char *token)
 {
@@ -344,8 +351,7 @@ static bool is_settled(void)
 	return false;
 }
 
-/* Whether nobody else can have it: others of an owner, or who share it, may. */
-static bool is_full(size_t key)
+bool judge_is_full(size_t key)
 {
 	int64_t count = 0;
 
@@ -359,7 +365,7 @@ void judge_end(size_t client)
 {
 	ran = world_now;
 	for (size_t key = 0; key < plan.keys; key++) {
-		if (is_full(key))
+		if (judge_is_full(key))
 			full[key] =
 				world_now + plan.client[client].min_hold * MS;
 		if (holds[client][key].runs) {
@@ -400,14 +406,15 @@ static bool may_wait_on(size_t client)
 		plan.key[its->key].kind != KIND_EXCLUSIVE);
 }
 
-/* Whoever waits for a key that is free gets it with its next heartbeat. */
+/* Whoever waits for a key that is free gets it with its next heartbeat. (What is killed while there
+ * is peace leaves it in use: needless.h sees that.) */
 static void check_free(size_t client, size_t key, int64_t since)
 {
-	if (is_full(key))
+	if (judge_is_full(key))
 		full[key] = world_now;
 	if (since < full[key])
 		since = full[key];
-	if (!plan.several && !plan.crowds &&
+	if (!plan.several && !plan.crowds && !plan.peace &&
 	    plan.client[client].kind != KIND_NONE &&
 	    world_now - since > plan_free())
 		world_violation("client %zu waits for %s, which has been free "
@@ -470,6 +477,11 @@ void judge_served(size_t client)
 	if (waits[client].waits)
 		check_wait(client);
 	waits[client].waits = false;
+}
+
+bool judge_waits(size_t client)
+{
+	return waits[client].waits;
 }
 
 void judge_waiters(void)
@@ -745,7 +757,7 @@ static bool is_passed(size_t waiter, size_t holder, size_t key)
 	const struct client_plan *its = &plan.client[waiter];
 
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
-	       plan_is_near(waiter) && !plan.crowds &&
+	       plan_is_near(waiter) && !plan.crowds && !plan.peace &&
 	       !is_spared(waiter, holder, key) &&
 	       cannot_share(its->kind, plan.client[holder].kind) &&
 	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
@@ -775,6 +787,7 @@ void judge_begin(size_t client, size_t key, int64_t fence, int64_t part,
 	figures.calm_grants += is_settled();
 	rivals[rivalry(key)].ran = world_now;
 	rivals[rivalry(key)].tries[client] = false;
+	needless_granted(key);
 	if (evicted) {
 		check_evicted(client, key);
 		return;
@@ -861,13 +874,15 @@ void judge_left(size_t key, const char *token, int64_t kept)
 }
 
 /* Whether it goes at once: holders of a sorted set that --min-hold keeps stay there
- * until somebody looks; and an owner whose redlock was killed holds it once more. */
+ * until somebody looks; and an owner whose redlock was killed holds it once more. While there is
+ * peace, those may have been killed a moment ago. */
 static bool goes_at_once(size_t key)
 {
 	for (size_t i = 0; i < plan.clients; i++)
 		if (plan_wants(i, key) && plan.client[i].min_hold > 0)
 			return false;
-	return plan.key[key].kind == KIND_EXCLUSIVE && !plan.flushes;
+	return plan.key[key].kind == KIND_EXCLUSIVE && !plan.flushes &&
+	       !(plan.peace && plan.faults > 0);
 }
 
 void judge_leftovers(bool all)

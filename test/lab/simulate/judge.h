@@ -17,6 +17,10 @@
  * for ever once a quorum has answered; and none at its end, if most servers were well then.
  *
  * A server that has lost data within a ttl counts as one of them: it may have voted before.
+ *
+ * Who waits while it is calm gets the key within a bound: if somebody had it meanwhile, that grows
+ * with what they may need, else it is short. While there is peace it is shorter still
+ * (needless.h).
  */
 #ifndef JUDGE_H
 #define JUDGE_H
@@ -73,6 +77,14 @@ bool judge_is_calm(int64_t since);
 /* Whether COMMAND of a client that has this key runs, and did so then. */
 bool judge_holds(size_t client, size_t key, int64_t since);
 
+/* Whether a client waits in the queue, and whether nobody can have the key beside those who
+ * have it: others of an owner, or who share it, may. */
+bool judge_waits(size_t client);
+bool judge_is_full(size_t key);
+
+/* The fences of a key have been forgotten, as long ago as records last. */
+void judge_forget(size_t key);
+
 /* Each waiter, now. */
 void judge_waiters(void);
 
@@ -90,6 +102,7 @@ struct figures {
 	uint64_t grants, commands, calm_grants, calm_commands;
 	uint64_t refused; /* --once-in */
 	int64_t longest;  /* us that anybody has waited while it was calm */
+	int64_t needless; /* us that a wait has lasted that nothing explained */
 };
 
 extern struct figures figures;

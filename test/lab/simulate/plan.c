@@ -12,6 +12,7 @@
 #define DRIFT 4800 /* millionths that a clock is fast or slow, at most */
 #define AGE (5 * 86400 * SECOND) /* of servers, when the world begins */
 #define CUTS 350                 /* per mille of the seeds: plan.cuts */
+#define PEACEFUL 60              /* ... plan.peace */
 #define ARMED SECOND             /* that a fault waits for a holder, at most */
 #define CALM 6 /* times as long as in a storm nothing is wanted */
 #define EPOCH (1700000000 * SECOND)
@@ -29,9 +30,14 @@
 #define CROWDS (30 * SECOND)        /* in which it is calm, and crowds come */
 #define SET_BACK (50 * 60 * SECOND) /* at most */
 #define NEW (12 * SECOND)           /* in which all is well, if it begins so */
+#define PEACE (60 * SECOND)
+#define COMING \
+	(5 * SECOND)  /* from the time when some come to when they come again */
+#define NEEDLESS 2000 /* ms that a wait may need: rounds and pauses */
+#define CONTENDER (100 * MS) /* more, for each who waits: split votes */
 
 struct plan plan;
-bool plan_permits, plan_several, plan_crowds;
+bool plan_permits, plan_several, plan_crowds, plan_peace, plan_strict;
 size_t plan_faults[FAULT_KINDS];
 
 static int64_t usual[HOSTS_MOST][NODES_MOST]; /* distances, without faults */
@@ -264,7 +270,7 @@ static void draw_away(uint64_t seed)
 	size_t first = (size_t)chance_between(&chance, 0, NODES_MOST);
 
 	if (plan.servers < 3 || plan.hides ||
-	    (!plan.crowds && !chance_is(&chance, 150)))
+	    (!plan.crowds && !chance_is(&chance, plan.peace ? 300 : 150)))
 		return;
 	for (size_t i = 0; i < plan.keys; i++)
 		if (plan.key[i].kind == KIND_REENTRANT)
@@ -417,6 +423,32 @@ static void draw_uses(uint64_t seed)
 					plan.client[i].also_count == 0;
 }
 
+/* ttls are long, so that no wait ends with one. */
+static void draw_peace(struct chance *chance)
+{
+	static const int64_t long_ttls[] = {10000, 30000, 60000};
+	static const int64_t holds[] = {5, 20, 100};
+	static const int64_t aparts[] = {0, 2, 20, 200, 1000};
+	int64_t waits = chance_between(chance, 300, 1000);
+
+	plan.apart = pick(chance, aparts, 5) * MS;
+	for (size_t i = 0; i < plan.keys; i++) {
+		plan.key[i].ttl = pick(chance, long_ttls, 3);
+		plan.key[i].once_in = 0;
+		plan.key[i].remember = -1;
+	}
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->plain = false;
+		client->nonblock = !chance_is(chance, waits);
+		client->poll = client->poll && chance_is(chance, 300);
+		client->limit = -1;
+		client->hold = pick(chance, holds, 3);
+		client->min_hold = 0;
+	}
+}
+
 /* Some clients take keys away. Who runs on beside the next holder is known of exclusive keys
  * only, so all are. */
 static void draw_forcers(struct chance *chance)
@@ -485,7 +517,7 @@ static void draw_refusals(void)
 {
 	struct chance chance = chance_of(plan.seed, 21);
 
-	plan.refuses = chance_is(&chance, 300) && !plan.hides &&
+	plan.refuses = chance_is(&chance, 300) && !plan.hides && !plan.peace &&
 		       plan.forgetting != FORGETS_TOLD;
 	plan.fresh = plan.refuses && chance_is(&chance, 700) &&
 		     plan.forgetting == FORGETS_AT_ANY_TIME;
@@ -592,6 +624,9 @@ int64_t plan_return(size_t client, struct chance *chance)
 	if (plan.crowds)
 		return (world_now / CROWDED + 1) * CROWDED +
 		       chance_between(chance, 0, 2 * MS);
+	if (plan.peace)
+		return (world_now / COMING + 1) * COMING +
+		       chance_between(chance, 0, plan.apart);
 	return world_now +
 	       chance_between(chance, 0, plan_storms() ? most : CALM * most);
 }
@@ -635,13 +670,20 @@ static int64_t bound_of_several(int64_t way)
 	return sum + (longest_ttl() + RECOVERY) * MS;
 }
 
+/* us: of those who are killed while there is peace, one after the other. */
+static int64_t leases_left(void)
+{
+	return plan.peace ? (int64_t)plan.faults * longest_ttl() * MS : 0;
+}
+
 int64_t plan_bound(size_t key)
 {
 	int64_t way = plan_way();
 
 	if (plan.several)
-		return bound_of_several(way);
-	return (int64_t)plan.key[key].users *
+		return bound_of_several(way) + leases_left();
+	return leases_left() +
+	       (int64_t)plan.key[key].users *
 		       (longest_hold(key) * MS + HAND_OVER * MS + 8 * way) +
 	       (plan.key[key].ttl + RECOVERY) * MS;
 }
@@ -665,6 +707,15 @@ bool plan_is_well(size_t client, size_t node, int64_t since)
 	       client_process(client)->trap == 0;
 }
 
+int64_t plan_needless(size_t client)
+{
+	const struct client_plan *its = &plan.client[client];
+	int64_t asks_again = plan_strict ? 0 : 2 * lease_heartbeat(its->ttl);
+
+	return (NEEDLESS + asks_again) * MS + 20 * plan_way() +
+	       (int64_t)plan.key[its->key].users * CONTENDER;
+}
+
 int64_t plan_free(void)
 {
 	return (IDLE + (count_half_open() > 0) * HALF_OPEN) * MS;
@@ -672,11 +723,11 @@ int64_t plan_free(void)
 
 int64_t plan_idle(void)
 {
-	bool near = true;
+	bool near = true, left = plan.peace && plan.faults > 0;
 
 	for (size_t i = 0; i < plan.clients; i++)
 		near &= plan_is_near(i);
-	return !plan.several || !near
+	return !plan.several || !near || left
 		       ? INT64_MAX
 		       : (IDLE + (count_half_open() > 0) * HALF_OPEN) * MS;
 }
@@ -836,6 +887,30 @@ static void draw_scripts(struct chance *chance, int64_t from, int64_t until)
 		draw_fresh(chance, from, until);
 }
 
+/* Some that leave something for others to wait for, and most of the servers to rely on: while
+ * there is peace, soon after all have come. */
+static void draw_mishaps(void)
+{
+	static const int64_t mosts[] = {0, 0, 5, 20};
+	struct chance chance = chance_of(plan.seed, 25);
+	int64_t kills = pick(&chance, mosts, 4);
+	int64_t losses = pick(&chance, mosts, 3);
+
+	for (int64_t n = 0; n < kills + losses; n++)
+		plan.fault[plan.faults++] = (struct fault){
+			.kind = n < kills ? FAULT_KILL : FAULT_EMPTIED,
+			.at = chance_between(&chance, 0, PEACE / COMING - 1) *
+				      COMING +
+			      chance_between(&chance, 0, SECOND / 2),
+			.host = (size_t)chance_between(
+				&chance, 0, (int64_t)plan.clients - 1),
+			.node = (size_t)chance_between(
+				&chance, 0, (int64_t)plan.servers - 1),
+			.detail = (int64_t)(chance_draw(&chance) >> 1),
+			.aims = chance_is(&chance, 500),
+		};
+}
+
 static void draw_faults(struct chance *chance)
 {
 	struct chance cutting = chance_of(plan.seed, 11);
@@ -845,6 +920,12 @@ static void draw_faults(struct chance *chance)
 							     : longest_ttl();
 
 	plan.stretches = chance_is(chance, 150) ? 2 : 1;
+	if (plan.peace) {
+		plan.stretches = 1;
+		plan.stretch[0] = (struct stretch){0, 0, PEACE};
+		draw_mishaps();
+		return;
+	}
 	if (plan.begins_calm) {
 		plan.stretch[0] = (struct stretch){0, 0, NEW};
 		plan.stretches++;
@@ -931,6 +1012,24 @@ static void draw_forgetting(struct chance *chance)
 	}
 }
 
+static void draw_way(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 23);
+
+	plan.peace = chance_is(&chance, PEACEFUL) || plan_peace;
+	if (plan.peace) {
+		draw_peace(&chance);
+		draw_away(seed);
+		return;
+	}
+	draw_hiding(seed);
+	draw_crowd(seed);
+	draw_away(seed);
+	draw_uses(seed);
+	draw_cuts(seed);
+	draw_boots(seed);
+}
+
 void plan_draw(uint64_t seed, size_t servers)
 {
 	static const int64_t counts[] = {1, 1, 3, 3, 3, 5, 7};
@@ -948,12 +1047,7 @@ void plan_draw(uint64_t seed, size_t servers)
 	draw_readers(seed);
 	draw_once(seed);
 	draw_several(seed);
-	draw_hiding(seed);
-	draw_crowd(seed);
-	draw_away(seed);
-	draw_uses(seed);
-	draw_cuts(seed);
-	draw_boots(seed);
+	draw_way(seed);
 	for (size_t i = 0; i < plan.clients; i++)
 		draw_lease(&chance, &plan.client[i]);
 	if (plan.servers >= 3)
@@ -1033,6 +1127,10 @@ void plan_print(void)
 		if (plan.away[i])
 			printf("server %zu is %s all the time\n", i,
 			       plan.away_stopped ? "stopped" : "out of reach");
+	if (plan.peace)
+		printf("nothing befalls anybody, and clients come within %.3f "
+		       "s\n",
+		       (double)plan.apart / 1e6);
 	if (plan.crowds)
 		printf("all clients come at the same moment\n");
 	if (plan.cuts)
@@ -1238,6 +1336,11 @@ bool plan_is_whole(size_t client, int64_t since)
 	return count > plan.servers / 2;
 }
 
+bool plan_has_old_record(size_t node, size_t key)
+{
+	return voteless[node] < world_now && has_old_record(&nodes[node], key);
+}
+
 /* Whether another server knows all holders that this one knows. */
 static bool is_known_by(const struct node *other, const struct node *node,
 			size_t key)
@@ -1297,12 +1400,17 @@ static void evict(struct node *node, size_t key)
 		network_record = NULL; /* there is no telling Redis of this */
 }
 
+static void clear(struct node *node)
+{
+	store_clear(node->store);
+	network_note_loss(node, true);
+}
+
 static void empty(struct node *node)
 {
 	world_tell(node->name, "is emptied");
 	note_sick(node, 0, true);
-	store_clear(node->store);
-	network_note_loss(node, true);
+	clear(node);
 }
 
 static void forget(struct node *node, const struct fault *fault)
@@ -1733,6 +1841,35 @@ static void do_flush_scripts(void *context, uint64_t pause)
 			 pause);
 }
 
+/* So records are gone. */
+static void do_pass_week(void *context, uint64_t value)
+{
+	(void)context;
+	(void)value;
+	if (clients_busy() < 0) {
+		world_tell("servers", "a week has passed");
+		for (size_t i = 0; i < plan.servers; i++) {
+			int64_t was = nodes[i].lost;
+
+			clear(&nodes[i]);
+			nodes[i].lost = was; /* nobody had anything there */
+			nodes[i].losses--;
+		}
+		for (size_t k = 0; k < plan.keys; k++)
+			judge_forget(k);
+	}
+}
+
+static void pass_weeks(void)
+{
+	struct chance chance = chance_of(plan.seed, 24);
+
+	for (int64_t at = COMING; plan.peace && plan.faults == 0 && at < PEACE;
+	     at += COMING)
+		if (chance_is(&chance, 700))
+			world_at(at - 100 * MS, do_pass_week, NULL, 0);
+}
+
 static void flush_scripts(void)
 {
 	struct chance chance = chance_of(plan.seed, 18);
@@ -1809,4 +1946,5 @@ void plan_begin(void)
 		if (plan.hiding.away[i])
 			world_at(hides_at(), do_hide, &nodes[i], 0);
 	flush_scripts();
+	pass_weeks();
 }

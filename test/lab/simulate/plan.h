@@ -167,6 +167,11 @@ struct plan {
 	bool fresh; /* all servers are restarted without their data, and refuse all soon
 		     * after: in the midst of the quarantine */
 	bool begins_calm; /* all keys are new, and nothing befalls anybody yet */
+	bool peace; /* clients come at the same moment, again and again, mostly to keys
+		     * that no server has heard of within a week, and nothing befalls
+		     * anybody; or some are killed, or a server is emptied, and records
+		     * are old. It counts as calm */
+	int64_t apart; /* us: then, at most */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
 	struct fault fault[FAULTS_MOST];
@@ -178,6 +183,8 @@ extern bool plan_permits; /* --permits: all keys have two or more */
 extern bool plan_several; /* --several: some clients want several keys */
 extern bool
 	plan_crowds; /* --crowds: many clients come at once, to several servers */
+extern bool plan_peace;  /* --peace: plan.peace */
+extern bool plan_strict; /* --strict: plan_needless() is short */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);
@@ -201,6 +208,9 @@ bool plan_is_well(size_t client, size_t node, int64_t since);
 /* Whether so it is with most of the servers, and these have votes. */
 bool plan_is_whole(size_t client, int64_t since);
 
+/* Whether a server has known the key for longer than two leases. */
+bool plan_has_old_record(size_t node, size_t key);
+
 /* The longest way from a client to a server now, us. */
 int64_t plan_way(void);
 
@@ -212,11 +222,17 @@ bool plan_is_nearer(size_t client);
 
 /* If some clients want several keys: how long (us) all may wait while it is calm and
  * nobody runs. (If they waited in a circle, it would last until leases end.) INT64_MAX:
- * no client wants several, or servers are too far away for such a bound. */
+ * no client wants several, servers are too far away for such a bound, or those who are killed leave
+ * leases even now. */
 int64_t plan_idle(void);
 
 /* The longest that a key may be free while it is calm and somebody waits for it, us. */
 int64_t plan_free(void);
+
+/* The longest (us) that a client may wait while there is peace, and a quorum of servers has
+ * nothing for others. A server to which it has given KEY back is asked again after two heartbeats
+ * (requests.h); with --strict that is too long. */
+int64_t plan_needless(size_t client);
 
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);

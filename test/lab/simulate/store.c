@@ -1351,3 +1351,20 @@ size_t store_size(struct store *store, int64_t now, struct word name)
 
 	return key != NULL ? key->count : 0;
 }
+
+size_t store_tokens(struct store *store, int64_t now, struct word name,
+		    struct word *tokens, size_t most)
+{
+	const struct key *key = look(store, now, name);
+	size_t count = 0;
+
+	for (size_t i = 0; key != NULL && i < key->count && count < most; i++) {
+		const struct item *item = &key->items[i];
+
+		if (key->type == TYPE_ZSET && item->score <= (double)now)
+			continue;
+		tokens[count++] =
+			key->type == TYPE_STRING ? item->value : item->name;
+	}
+	return count;
+}

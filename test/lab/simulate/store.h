@@ -74,6 +74,10 @@ bool store_holds(struct store *store, int64_t now, struct word key,
 int64_t store_lease(struct store *store, int64_t now, struct word key,
 		    const char *token);
 
+/* The tokens that have the lock now; at most so many. Returns how many. */
+size_t store_tokens(struct store *store, int64_t now, struct word key,
+		    struct word *tokens, size_t most);
+
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
 
