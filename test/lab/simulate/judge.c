@@ -882,7 +882,7 @@ static bool goes_at_once(size_t key)
 		if (plan_wants(i, key) && plan.client[i].min_hold > 0)
 			return false;
 	return plan.key[key].kind == KIND_EXCLUSIVE && !plan.flushes &&
-	       !(plan.peace && plan.faults > 0);
+	       !plan.mishaps;
 }
 
 void judge_leftovers(bool all)

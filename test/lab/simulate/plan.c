@@ -423,7 +423,8 @@ static void draw_uses(uint64_t seed)
 					plan.client[i].also_count == 0;
 }
 
-/* ttls are long, so that no wait ends with one. */
+/* ttls are long, so that no wait ends with one; but not longer than most of the time if some are
+ * killed, as records are judged that are older than two. */
 static void draw_peace(struct chance *chance)
 {
 	static const int64_t long_ttls[] = {10000, 30000, 60000};
@@ -432,8 +433,10 @@ static void draw_peace(struct chance *chance)
 	int64_t waits = chance_between(chance, 300, 1000);
 
 	plan.apart = pick(chance, aparts, 5) * MS;
+	plan.mishaps = chance_is(chance, 450);
 	for (size_t i = 0; i < plan.keys; i++) {
-		plan.key[i].ttl = pick(chance, long_ttls, 3);
+		plan.key[i].ttl =
+			plan.mishaps ? 10000 : pick(chance, long_ttls, 3);
 		plan.key[i].once_in = 0;
 		plan.key[i].remember = -1;
 	}
@@ -723,7 +726,7 @@ int64_t plan_free(void)
 
 int64_t plan_idle(void)
 {
-	bool near = true, left = plan.peace && plan.faults > 0;
+	bool near = true, left = plan.mishaps;
 
 	for (size_t i = 0; i < plan.clients; i++)
 		near &= plan_is_near(i);
@@ -891,12 +894,12 @@ static void draw_scripts(struct chance *chance, int64_t from, int64_t until)
  * there is peace, soon after all have come. */
 static void draw_mishaps(void)
 {
-	static const int64_t mosts[] = {0, 0, 5, 20};
+	static const int64_t mosts[] = {0, 5, 20};
 	struct chance chance = chance_of(plan.seed, 25);
-	int64_t kills = pick(&chance, mosts, 4);
+	int64_t kills = pick(&chance, mosts, 3);
 	int64_t losses = pick(&chance, mosts, 3);
 
-	for (int64_t n = 0; n < kills + losses; n++)
+	for (int64_t n = 0; plan.mishaps && n < kills + losses; n++)
 		plan.fault[plan.faults++] = (struct fault){
 			.kind = n < kills ? FAULT_KILL : FAULT_EMPTIED,
 			.at = chance_between(&chance, 0, PEACE / COMING - 1) *
@@ -1864,7 +1867,7 @@ static void pass_weeks(void)
 {
 	struct chance chance = chance_of(plan.seed, 24);
 
-	for (int64_t at = COMING; plan.peace && plan.faults == 0 && at < PEACE;
+	for (int64_t at = COMING; plan.peace && !plan.mishaps && at < PEACE;
 	     at += COMING)
 		if (chance_is(&chance, 700))
 			world_at(at - 100 * MS, do_pass_week, NULL, 0);

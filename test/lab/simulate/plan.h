@@ -169,8 +169,8 @@ struct plan {
 	bool begins_calm; /* all keys are new, and nothing befalls anybody yet */
 	bool peace; /* clients come at the same moment, again and again, mostly to keys
 		     * that no server has heard of within a week, and nothing befalls
-		     * anybody; or some are killed, or a server is emptied, and records
-		     * are old. It counts as calm */
+		     * anybody; or only mishaps do. It counts as calm */
+	bool mishaps; /* some are killed there, and servers emptied; records become old */
 	int64_t apart; /* us: then, at most */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
