@@ -68,6 +68,9 @@ static bool is_free_for(size_t client, size_t key)
 	return count > plan.servers / 2;
 }
 
+/* Whoever takes nothing waits until nobody has the key, and he is not judged. Nor are those who want
+ * several keys: they have some while they wait for others. And if a server's answers take as long as
+ * a round, nothing can be had soon. */
 static void look_at(size_t client)
 {
 	const struct client_plan *its = &plan.client[client];
