@@ -112,6 +112,8 @@ static void go_round(struct lock *lock, int64_t min_hold, struct deadline until,
 {
 	struct quorum *quorum = lock->ballot.quorum;
 	int64_t began = clock_ms();
+	/* all may have failed: that is certain, and no end of the pause */
+	struct reply_handler late = {lock, on_release, NULL};
 	struct wait wait = wait_until(until);
 	bool told = deadline_left(until) <= quorum->timeout;
 
@@ -125,7 +127,7 @@ static void go_round(struct lock *lock, int64_t min_hold, struct deadline until,
 		note_unsure(&lock->ballot);
 		quorum_idle(quorum,
 			    wait_earlier(wait, deadline_in(AGAIN_PAUSE)),
-			    handler);
+			    &late);
 		if (is_settled(lock) || deadline_passed(until) ||
 		    signals_tell_to_end())
 			break;

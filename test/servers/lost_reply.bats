@@ -206,6 +206,16 @@ acquire() {
 	wait_until 'key_free 0 2'
 }
 
+@test "release: a server that is away is asked again with pauses, and not after the round" {
+	behind_proxies 1
+	acquire
+	proxy 0 reset
+	redlock release --server-timeout 1s "$KEY" "$token"
+	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	proxy_did 0 reset 2
+	! proxy_did 0 reset 50 || false
+}
+
 # noted_late SERVERS: the servers are stopped as the command ends; its success is noted when they go on.
 noted_late() {
 	local all
