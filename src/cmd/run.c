@@ -18,8 +18,7 @@
 #include "settings/command.h"
 #include "settings/config.h"
 
-#define NOTE_TIME \
-	30000 /* ms, until a success is given up that cannot be noted */
+#define NOTE_TIME 30000 /* ms, at most, that a success waits to be noted */
 
 /* A run from the command line to the exit status. */
 struct run {

@@ -76,11 +76,10 @@ struct ballot {
 							    * a refusal names */
 	struct busy *busy; /* an attempt: who has KEY; NULL in other rounds */
 	bool renewed;      /* it was a good renewal */
-	bool unsure
-		[SERVERS_MAX]; /* a release: one that was not answered may have
-				   * been executed */
-	bool has_run; /* an attempt: a server reports a run that makes it
+	bool has_run;      /* an attempt: a server reports a run that makes it
 			    * needless (wish.once_in) */
+	/* a release: an earlier round of it may have been executed there */
+	bool unsure[SERVERS_MAX];
 
 	int64_t wanted; /* the slot of the quorum: votes for others do not count;
 			 * 0: there is none yet, or it is no permit */

@@ -107,8 +107,8 @@ static int64_t min_hold_left(int64_t min_hold, int64_t passed)
 }
 
 /* Rounds until one has settled it, or somebody wants us to end. */
-static void go_round(struct lock *lock, int64_t min_hold, struct deadline until,
-		     struct reply_handler *handler)
+static void ask_in_rounds(struct lock *lock, int64_t min_hold,
+			  struct deadline until, struct reply_handler *handler)
 {
 	struct quorum *quorum = lock->ballot.quorum;
 	int64_t began = clock_ms();
@@ -146,7 +146,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 
 	ballot_open(ballot, NULL);
 	lock->kept = 0;
-	go_round(lock, min_hold, until, &handler);
+	ask_in_rounds(lock, min_hold, until, &handler);
 	listening_end(&lock->listening, ballot->quorum);
 	lock_hurry(lock, false);
 	if (ballot_has_quorum(ballot))

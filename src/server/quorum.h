@@ -124,7 +124,8 @@ bool quorum_is_idle(const struct quorum *quorum);
 /* Whether closing the connections now might lose what was sent (drain.h): if
  * the answer to a sticky request is still to come, or to any request before the last,
  * or to one that may have to be sent whole (server.h), and over TLS any answer; and if
- * there is no connection yet for a request that is to last (server.h). */
+ * a request that is to last (server.h) has no connection yet, or was refused for a
+ * moment. */
 bool quorum_may_lose(const struct quorum *quorum);
 
 /* Waits for those answers, up to time ms, and always reads what has come. After half
