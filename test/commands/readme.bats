@@ -16,7 +16,7 @@ load ../lib/helper
 		printf '#!/bin/sh\necho "${0##*/} with ${REDLOCK_KEY-nothing}" >>"%s/ran"\n' "$TMP" >"$TMP/$name"
 		chmod +x "$TMP/$name"
 	done
-	sed -n '/^Examples$/,/^`run` exits/s/^\t//p' "$ROOT/README" |
+	sed -n '/^Examples$/,/^Metrics of/s/^\t//p' "$ROOT/README" |
 		sed '/^PATH=/d; /^\(export \)\?REDLOCK_SERVERS=/d; s/^15 3 \* \* \* *//' >"$TMP/script"
 	cd "$TMP"
 	PATH=$TMP/bin:$PATH run --separate-stderr sh -eu script
@@ -48,6 +48,23 @@ load ../lib/helper
 	run --separate-stderr env -i "${variables[@]}" /bin/sh -c "redlock${line#*redlock}"
 	[[ $status == 0 && ! $output && ! $stderr ]]
 	[[ $(<"$TMP/seen") == "nightly: exclusive"* && $(rcli 0 EXISTS nightly) == 1 ]]
+}
+
+# native: it runs no redlock
+# bats test_tags=native
+@test "what the README has of cron, systemd and Prometheus stands in redlock-status(1), where it is tested" {
+	local line count=0
+	sed -n '/^Metrics of/,/^Locks can/s/^\t//p' "$ROOT/README" >"$TMP/lines"
+	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$ROOT/man/redlock-status.1" | sed 's/\\e/\\/g; s/^ *//' >"$TMP/page"
+	while read -r line; do
+		[[ ! $line ]] || grep -qxF -- "$line" "$TMP/page" || { echo "not there: $line" && false; }
+		count=$((count + 1))
+	done <"$TMP/lines"
+	((count >= 15))
+	[[ $(type -P promtool) ]] || skip "needs promtool for the rules"
+	sed -n '/^groups:/,$p' "$TMP/lines" >"$TMP/rules.yml"
+	run promtool check rules "$TMP/rules.yml"
+	[[ $status == 0 && $output == *'2 rules found'* ]]
 }
 
 # native: it runs no redlock
