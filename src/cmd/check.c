@@ -224,10 +224,20 @@ static bool is_held_anyhow(const struct holders *holders)
 		       quorum_size(holders->ballot.quorum);
 }
 
-static bool is_misused(const struct holders *holders)
+/* As most servers say, or the first of those that say so. */
+static void print_misuse(struct buffer *text, const struct holders *holders)
 {
-	return holders_servers(holders, STANDING_MISUSED) >=
-	       quorum_size(holders->ballot.quorum);
+	size_t i = holders_speaker(holders);
+
+	if (i == holders->ballot.quorum->count ||
+	    !holders_is_misused(holders, i))
+		for (i = 0; !holders_is_misused(holders, i);)
+			i++;
+	buffer_print(text, "KEY is not a lock: ");
+	if (holders->standing[i] == STANDING_MISUSED)
+		buffer_print(text, "it is a %s", holders->type[i]);
+	else
+		holders_print_spoilt(text, holders, i);
 }
 
 static void print_holder(struct check *check, const struct seen *longest,
@@ -257,10 +267,9 @@ static void look_at_holders(struct check *check)
 	bool unknown;
 	const struct seen *longest = find_longest(holders, &count, &unknown);
 
-	if (is_misused(holders)) {
+	if (holders_misused(holders) >= quorum_size(holders->ballot.quorum)) {
 		raise(check, LEVEL_CRITICAL);
-		buffer_print(&check->text, "KEY is not a lock: it is a %s",
-			     holders->type[holders_speaker(holders)]);
+		print_misuse(&check->text, holders);
 		check->held.value = -1;
 		return;
 	}

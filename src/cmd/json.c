@@ -202,6 +202,15 @@ static void put_endpoint(struct json *json, const struct server *server)
 		 endpoint != NULL ? endpoint_format(name, endpoint) : NULL);
 }
 
+/* What is free, and cannot be taken, is misused. */
+static enum standing vote_of(const struct holders *holders, size_t i)
+{
+	return holders->standing[i] != STANDING_HELD &&
+			       holders_is_misused(holders, i)
+		       ? STANDING_MISUSED
+		       : holders->standing[i];
+}
+
 static void put_servers(struct json *json, const struct holders *holders)
 {
 	static const char *const votes[] = {
@@ -220,7 +229,7 @@ static void put_servers(struct json *json, const struct holders *holders)
 		put_text(json, "server", server->url.name);
 		put_endpoint(json, server);
 		put_text(json, "vote",
-			 known ? votes[holders->standing[i]] : NULL);
+			 known ? votes[vote_of(holders, i)] : NULL);
 		put_from(json, "fence", 1, known ? holders->fences[i] : 0);
 		put_text(json, "error",
 			 known ? NULL : server->conn.refusal.text);

@@ -17,12 +17,12 @@ static const char *state_of(const struct holders *holders, bool answered)
 	for (size_t n = 0; n < holders->holding.count; n++)
 		if (!holders_is_partial(holders, &holders->holding.seen[n]))
 			return "held";
-	if (holders_servers(holders, STANDING_MISUSED) >= need)
-		return "misused";
 	/* another program has it: there is nothing to show of that */
 	if (holders->holding.count == 0 &&
 	    holders_servers(holders, STANDING_HELD) >= need)
 		return "held";
+	if (holders_misused(holders) >= need)
+		return "misused";
 	return holders_servers(holders, STANDING_HELD) > 0 ? "partial" : "free";
 }
 

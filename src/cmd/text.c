@@ -166,6 +166,15 @@ static void print_endpoint(struct buffer *text, const struct holders *holders,
 		buffer_print(text, ", at %s", endpoint_format(name, endpoint));
 }
 
+static void print_spoilt(struct buffer *text, const char *before,
+			 const struct holders *holders, size_t n)
+{
+	if (!holders_is_misused(holders, n))
+		return;
+	buffer_print(text, "%s", before);
+	holders_print_spoilt(text, holders, n);
+}
+
 static void make_server(struct row *row, const void *context, size_t n)
 {
 	const struct holders *holders = context;
@@ -176,6 +185,7 @@ static void make_server(struct row *row, const void *context, size_t n)
 	switch (holders->standing[n]) {
 	case STANDING_HELD:
 		buffer_print(&row->cell[2], "held");
+		print_spoilt(&row->cell[2], ", but ", holders, n);
 		break;
 	case STANDING_MISUSED:
 		buffer_print(&row->cell[2], "no lock: a %s", holders->type[n]);
@@ -184,7 +194,9 @@ static void make_server(struct row *row, const void *context, size_t n)
 		buffer_print(&row->cell[2], "%s", server->conn.refusal.text);
 		break;
 	default:
-		buffer_print(&row->cell[2], "free");
+		print_spoilt(&row->cell[2], "no lock: ", holders, n);
+		if (row->cell[2].length == 0)
+			buffer_print(&row->cell[2], "free");
 	}
 	print_endpoint(&row->cell[2], holders, n);
 	print_doubt(&row->cell[2], holders, n);

@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/number.h"
 
+#define SPOILT_MOST 4 /* beside KEY: its record, queue, wishes, waits */
+
 void holders_init(struct holders *holders, struct quorum *quorum,
 		  const char *key)
 {
@@ -43,6 +45,34 @@ size_t holders_servers(const struct holders *holders, enum standing standing)
 	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
 		count += holders->standing[i] == standing;
 	return count;
+}
+
+bool holders_is_misused(const struct holders *holders, size_t server)
+{
+	return holders->standing[server] == STANDING_MISUSED ||
+	       (holders->standing[server] != STANDING_UNKNOWN &&
+		holders->spoilt[server] > 0);
+}
+
+size_t holders_misused(const struct holders *holders)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		count += holders_is_misused(holders, i);
+	return count;
+}
+
+void holders_print_spoilt(struct buffer *text, const struct holders *holders,
+			  size_t server)
+{
+	const struct names *names = &holders->names;
+	const struct argument *const beside[SPOILT_MOST] = {
+		&names->record, &names->queue, &names->wishes, &names->waits};
+
+	buffer_print(text, "%s is a %s",
+		     beside[holders->spoilt[server] - 1]->data,
+		     holders->spoilt_type[server]);
 }
 
 static bool says_something(const struct holders *holders, size_t i)
@@ -305,6 +335,23 @@ static bool makes_sense(const struct reply *reply)
 	       said[4].number >= 0 && said[5].number >= 0;
 }
 
+/* Where the answer has more than eight items. */
+static void read_rest(struct holders *holders, size_t i,
+		      const struct reply *reply)
+{
+	const struct value *said = reply->value;
+
+	holders->replica[i] =
+		reply->count > 8 && said[8].text == NULL && said[8].number == 1;
+	holders->spoilt[i] = 0;
+	if (reply->count > 10 && said[9].text == NULL && said[9].number > 0 &&
+	    said[9].number <= SPOILT_MOST && said[10].text != NULL) {
+		holders->spoilt[i] = (int)said[9].number;
+		snprintf(holders->spoilt_type[i],
+			 sizeof(holders->spoilt_type[i]), "%s", said[10].text);
+	}
+}
+
 void holders_hear(void *context, size_t i, const struct reply *reply)
 {
 	struct holders *holders = context;
@@ -324,8 +371,7 @@ void holders_hear(void *context, size_t i, const struct reply *reply)
 	holders->permits[i] = said[2].number;
 	snprintf(holders->type[i], sizeof(holders->type[i]), "%s",
 		 said[1].text);
-	holders->replica[i] =
-		reply->count > 8 && said[8].text == NULL && said[8].number == 1;
+	read_rest(holders, i, reply);
 	holders->ballot.vote[i] = VOTE_YES;
 	holders->standing[i] = answer == 1   ? STANDING_HELD
 			       : answer == 0 ? STANDING_FREE

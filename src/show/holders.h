@@ -57,6 +57,8 @@ struct holders {
 	size_t told_holders[SERVERS_MAX], told_waiters[SERVERS_MAX];
 	bool complete[SERVERS_MAX]; /* has told all */
 	bool replica[SERVERS_MAX];  /* it says it is one: it grants nothing */
+	int spoilt[SERVERS_MAX];    /* 0, or what beside KEY is no lock's */
+	char spoilt_type[SERVERS_MAX][32];
 	bool hasty; /* wait only until KEY is known to be held */
 };
 
@@ -73,6 +75,15 @@ void holders_forget(struct holders *holders);
 
 /* The number of servers with this standing. */
 size_t holders_servers(const struct holders *holders, enum standing standing);
+
+/* Whether nobody can take KEY there: it, or what is beside it, is not a lock. And
+ * the number of these servers. */
+bool holders_is_misused(const struct holders *holders, size_t server);
+size_t holders_misused(const struct holders *holders);
+
+/* "{key}:redlock is a list" */
+void holders_print_spoilt(struct buffer *text, const struct holders *holders,
+			  size_t server);
 
 /* A server that says what most servers say of KEY. The number of servers, if none
  * says that KEY is in use. */

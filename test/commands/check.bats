@@ -173,6 +173,34 @@ judges_the_age() {
 	checks 2 "$KEY: KEY is not a lock: it is a list \| held=U;;;0 .*" "$KEY"
 }
 
+# the same on one server and on three
+judges_what_is_beside() {
+	local beside name
+	for beside in '' :queue :wishes :waits; do
+		name=$(literal "$(record)$beside")
+		on_all rcli RPUSH "$(record)$beside" element
+		checks 2 "$KEY: KEY is not a lock: $name is a list \| held=U;;;0 .*" "$KEY"
+		# also if another program holds it
+		on_all rcli SET "$KEY" token PX 36000000
+		checks 2 "$KEY: KEY is not a lock: $name is a list \| held=U;;;0 .*" "$KEY"
+		on_all rcli DEL "$KEY" "$(record)$beside"
+		checks 0 "$KEY: free \| .*" "$KEY"
+	done
+	on_all rcli HSET "$(record)" fence nonsense
+	checks 2 "$KEY: KEY is not a lock: .* is a hash without a valid fence \| .*" "$KEY"
+}
+
+@test "a KEY whose record or queue is something else is critical, as no run can start" {
+	servers_start 1
+	judges_what_is_beside
+	servers_start 3 --appendonly yes --appendfsync always
+	judges_what_is_beside
+	# a run can start if it can do so on a majority
+	rcli 0 DEL "$(record)"
+	rcli 1 DEL "$(record)"
+	checks 0 "$KEY: free \| .*" "$KEY"
+}
+
 @test "what is not known is UNKNOWN, with one line on standard output and none elsewhere" {
 	servers_start 3
 	server_kill 1 2

@@ -204,6 +204,25 @@ $KEY-a: free$(server 0 free)"
   holder  another program  9h5[0-9]m left$(server 0 held)"
 }
 
+@test "a record or a queue that is something else is told, as no run can start then" {
+	local beside
+	only 0
+	for beside in '' :queue :wishes :waits; do
+		rcli 0 DEL "$KEY" "$(record)" "$(record):runs"
+		rcli 0 RPUSH "$(record)$beside" element
+		[[ $beside == :wishes ]] || { # these are needed only if somebody has to wait
+			redlock run -n "$KEY" true
+			expect 65 '' '.*: KEY, or the record beside it, is not a lock \(WRONGTYPE\): choose another KEY'
+		}
+		redlock status "$KEY"
+		expect 0 "$KEY: no lock$(server 0 "no lock: $(literal "$(record)")$beside is a list")"
+		redlock status --format json "$KEY"
+		expect 0 '.*'
+		[[ $(of '[.state, .kind, .holders, .servers[0].vote]') == '["misused",null,[],"misused"]' ]]
+		rcli 0 DEL "$(record)$beside"
+	done
+}
+
 @test "a record or a queue that is something else hides neither KEY nor its holder" {
 	only 0
 	rcli 0 SET "$KEY" token PX 36000000
@@ -212,7 +231,7 @@ $KEY-a: free$(server 0 free)"
 	rcli 0 SET "$(record):wishes" nonsense
 	redlock status "$KEY"
 	expect 0 "$KEY: held by another program
-  holder  another program  9h5[0-9]m left$(server 0 held)"
+  holder  another program  9h5[0-9]m left$(server 0 "held, but $(literal "$(record)") is a string")"
 }
 
 @test "a hash of a thousand fields is not told field by field" {
@@ -547,7 +566,7 @@ redlock: other: $(server_url 0): Connection refused.*"
 	rcli 0 HSET "$(record)" fence -1 holder:token $'since=99999999999999999999999\nhost\npid=x\ncommand='"$(printf 'x%.0s' {1..3000})"
 	redlock status "$KEY"
 	expect 0 "$KEY: exclusive
-  holder  somebody  for 0ms, 9h5[0-9]m left  'x{160}'$(server 0 held)"
+  holder  somebody  for 0ms, 9h5[0-9]m left  'x{160}'$(server 0 "held, but $(literal "$(record)") is a hash without a valid fence")"
 }
 
 @test "-q says nothing, and by its status whether KEY is held" {

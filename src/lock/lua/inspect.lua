@@ -1,7 +1,9 @@
 -- Tells who holds KEY and who waits for it, a page of each.
 -- ARGV: holders and waiters to pass over. With a token: only whether it holds KEY.
 -- returns {1 held, 0 free, -1 no lock; Redis type, permits (-1: none), fence (0: none),
---         holders in all, waiters in all, {holder ...}, {waiter ...}, 1 if it is a replica}
+--         holders in all, waiters in all, {holder ...}, {waiter ...}, 1 if it is a replica,
+--         what beside KEY is something else (1 the record, 2 queue, 3 wishes, 4 those that only wait; 0: nothing),
+--         and what it is: nobody can take KEY then}
 local items, total = {}
 local later = refuse_later()
 if later then
@@ -45,9 +47,26 @@ local function waiters(from)
   return shown
 end
 
+-- A record that holds no fence is not ours, either (settle.lua).
+local function find_spoilt(fence)
+  for i, ours in each({reentrant, sorted, reentrant, sorted}) do
+    local is = try('type', KEYS[i + 1]).ok or 'none'
+    if is ~= 'none' and is ~= ours then
+      return i, is:sub(1, 15)
+    end
+  end
+  local n = type(fence) == 'string' and (number(fence) or -1) or 0
+  if not (n >= 0 and n < 2^53 - 1 and n % 1 == 0) then
+    return 1, 'hash without a valid fence'
+  end
+  return 0, ''
+end
+
 local info = try('info', 'replication')
 local fence = peek('fence')
+local spoilt, by = find_spoilt(fence)
 return {not total and -1 or total > 0 and 1 or 0, kind_of_key(), permits_of_key() or -1,
   type(fence) == 'string' and number(fence) or 0, total or 0,
   count(queue) + count(waits), items or {}, waiters(number(ARGV[4])),
-  type(info) == 'string' and info:find('role:slave', 1, true) and 1 or 0}
+  type(info) == 'string' and info:find('role:slave', 1, true) and 1 or 0,
+  spoilt, by}
