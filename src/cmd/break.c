@@ -151,7 +151,8 @@ static void print_fate(struct buffer *line, const struct asked *asked)
 		buffer_print(line, " was gone before it was asked to stop");
 		return;
 	}
-	if (on_break == BREAK_UNKNOWN) {
+	/* if only the record was lost, it has heard of it all the same */
+	if (on_break == BREAK_UNKNOWN && asked->fate != FATE_RELEASED) {
 		print_holder(line, who);
 		buffer_print(line,
 			     " cannot be asked to stop%s; its lease could not "

@@ -379,6 +379,29 @@ earlier_extends() {
 		"$KEY" "$(record)" "$(record):queue" "$(record):wishes" "$(record):waits" 0 "$1" 30000 -)
 }
 
+@test "a holder whose record was lost stops when it renews, and KEY is free as soon as it has released it" {
+	local servers kind i
+	for servers in 1 3; do
+		for kind in -x -r; do
+			KEY=key-$BATS_SUITE_TEST_NUMBER$kind
+			begin_on "$servers"
+			holds first$kind $kind -t 9s
+			for ((i = 0; i < servers; i++)); do rcli "$i" DEL "$(record)"; done
+			runs next$kind $kind -t 30s -w 60s
+			wait_until "[[ \$(rcli 0 ZCARD '$(record):queue') == 1 ]]"
+			redlock break -y "$KEY"
+			expect 0 "$KEY: asked another program to stop; released after $TIME" "$WAITING"
+			finish first$kind
+			expect 76 '' "redlock: $KEY[^ ]*: lock lost: broken by .*: COMMAND is stopped"
+			wait_until 'stamped $TMP/stamps 2'
+			: >"$TMP/next$kind.end"
+			finish next$kind
+			[[ $status == 0 ]]
+			rm -r "$TMP"
+		done
+	done
+}
+
 @test "another program cannot be asked, either: its lease ends by itself, and nobody has the lock before" {
 	only 0
 	rcli 0 SET "$KEY" their-secret NX PX 3000

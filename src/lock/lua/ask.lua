@@ -69,7 +69,9 @@ local function ask(who, count, left)
     put('hset', record, 'break:' .. who, format('at=%.0f\n', now) .. why)
     tell_to_renew(who, holds_of(kind))
   end
-  if not describe(who):find('\nbreak=') and #who < 250 then
+  local heard = peek('break:' .. who)
+  heard = type(heard) == 'string' and heard:find('\nheard=', 1, true) -- extend.lua
+  if not describe(who):find('\nbreak=') and not heard and #who < 250 then
     freeze(who, count, left)
   end
 end

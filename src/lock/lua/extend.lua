@@ -6,7 +6,27 @@
 --         {0} held by someone else, {-1} gone, {-2, who has broken it and why} (ask.lua, break.lua)
 local ttl, hold = number(ARGV[3]), ARGV[4]
 local broken = peek('break:' .. token)
+
+-- If the record was lost, whoever asked has not seen that this holder understands: KEY is nobody's until the lease
+-- is over (ask.lua). It is its own again, which stops now and gives it back.
+local function thaw(cold)
+  local kind, left = kind_of_key(), max(call('pttl', key), 1)
+  if holds(cold) == 0 or kind == sorted or type(peek('holder:' .. cold)) == 'string' then
+    return
+  end
+  call('hset', record, 'break:' .. token, broken .. '\nheard=1')
+  if kind == exclusive then
+    call('set', key, token, 'px', left)
+  else
+    call('hset', key, token, holds(cold))
+    call('hdel', key, cold)
+  end
+end
+
 if type(broken) == 'string' then
+  if holds(token) == 0 then
+    pcall(thaw, token .. ' broken')
+  end
   return {-2, broken:sub(1, 1024)}
 end
 local kind = kind_of_key()
