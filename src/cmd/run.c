@@ -125,6 +125,16 @@ static void release_one(void *context, size_t i)
 			     &ignored);
 }
 
+/* The servers keep it, and only their replicas may not. */
+static bool is_kept(const struct ballot *ballot)
+{
+	size_t kept = ballot_count(ballot, VOTE_YES);
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		kept += ballot_is_unacknowledged(ballot, i);
+	return kept >= quorum_size(ballot->quorum);
+}
+
 static void tell_released(const struct run *run, const struct lock *lock,
 			  const struct answer *answer)
 {
@@ -135,6 +145,12 @@ static void tell_released(const struct run *run, const struct lock *lock,
 		return; /* that has a line of its own */
 	if (answer->result == LOCK_NOT_HELD)
 		log_error("%s: the lock was gone before COMMAND ended: %s", key,
+			  answer->error.text);
+	else if (answer->result != LOCK_OK && run->kept > 0 &&
+		 is_kept(&lock->ballot))
+		log_error("%s: held for %s more by --min-hold, unless a "
+			  "replica takes over: %s",
+			  key, duration_format(text, run->kept),
 			  answer->error.text);
 	else if (answer->result != LOCK_OK && run->kept > 0)
 		log_error("%s: not held for the last %s of --min-hold: %s", key,
