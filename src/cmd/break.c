@@ -371,6 +371,13 @@ static int print_evicted(const struct holders *holders)
 		print_eviction(&line, &holding->seen[n].who);
 		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
 	}
+	if (holding->total == 0) {
+		buffer_print(&line,
+			     "%s: evicted somebody: the answer that says whom "
+			     "was lost; a command may run on",
+			     holders->names.key.data);
+		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
+	}
 	if (holding->total > (int64_t)holding->count) {
 		line.length = 0;
 		buffer_print(&line, "%s: evicted %" PRId64 " more",
@@ -392,7 +399,6 @@ static int take_away(struct holders *holders, const char *digest,
 	bool answered = inspect_break(holders, digest, settings->foreign, why,
 				      &error) == 0;
 	size_t broken = holders_servers(holders, STANDING_HELD);
-	int printed;
 
 	if (broken > 0)
 		journal_broken(settings, "broken", breaker,
@@ -409,8 +415,9 @@ static int take_away(struct holders *holders, const char *digest,
 		log_error("%s: %s", holders->names.key.data, error.text);
 		return error.code;
 	}
-	printed = settings->quiet ? 0 : print_evicted(holders);
-	return broken > 0 ? printed : complain_unchanged(holders);
+	if (broken == 0)
+		return complain_unchanged(holders);
+	return settings->quiet ? 0 : print_evicted(holders);
 }
 
 /* --- the command ------------------------------------------------------------ */

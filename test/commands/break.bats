@@ -208,9 +208,51 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	wait_until 'grep -q subscribe $TMP/heard.out'
 	proxy 0 'close 1'
 	redlock break --now -y -S "$(proxy_url 0)" "$KEY"
-	expect 0
+	expect 0 "$KEY: $EVICTED"
 	proxy_did 0 close
 	key_held_by next 0
+}
+
+@test "the reply lost: the second one says the same, of each kind of lock, and for how long a command may run on" {
+	local options what
+	only 0
+	proxies_start
+	for options in -x '-P 2' -s -r; do
+		KEY+=${options// /}
+		# shellcheck disable=SC2086 # words
+		spawn run "$REDLOCK" run $options -t 3s --label 'a job' "$KEY" sleep 60
+		wait_until '[[ $(rcli 0 EXISTS $KEY) == 1 ]]'
+		proxy 0 'close 1'
+		redlock break --now -y -S "$(proxy_url 0)" "$KEY"
+		what=': it may run on for up to 1s'
+		[[ $options != -r ]] || what='.*'
+		expect 0 "$KEY: evicted .* pid [0-9]+ 'a job', held for $TIME$what"
+		proxy_did 0 close
+		finish run
+	done
+	# all of them, if there are many
+	KEY+=-many
+	printf 'ZADD %s 9999999999999 %s\n' $(for i in {1..200}; do echo "$KEY" "reader$i"; done) | fill 0
+	rcli 0 PEXPIRE "$KEY" 36000000
+	rcli 0 HSET "$(record)" fence 5 permits 0 holder:reader1 "$(described web1 11 'read')"
+	proxy 0 'close 1'
+	redlock break --now -y -S "$(proxy_url 0)" "$KEY"
+	[[ $status == 0 && ${#lines[@]} == 61 && ${lines[60]} == "$KEY: evicted 140 more" ]]
+}
+
+@test "the reply lost, and KEY held by the next: that somebody was evicted is said" {
+	only 0
+	proxies_start
+	hold_exclusive 0 token web3 812 backup.sh 4
+	# between the two
+	proxy 0 'close 1' hold
+	spawn break "$REDLOCK" break --now -y -S "$(proxy_url 0)" --server-timeout 10s "$KEY"
+	wait_until '[[ $(rcli 0 HEXISTS "$(record)" broken) == 1 ]]'
+	redlock run "$KEY" true
+	expect 0
+	proxy 0 pass
+	finish break
+	expect 0 "$KEY: evicted somebody: the answer that says whom was lost; a command may run on"
 }
 
 @test "a minority that is down changes nothing" {

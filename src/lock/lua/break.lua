@@ -1,10 +1,35 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
--- A request that arrives twice evicts nobody twice: the token is drawn for this one.
+-- A request that arrives twice evicts nobody twice: the token is drawn for this one. Its first answer, which was
+-- lost, is given again.
 -- ARGV: digest of a token that must still hold KEY ('': any holder will do), 1: even if KEY is no lock,
 --       who takes it away and why: each renewal by those that had it is answered with that
 -- returns {1 taken away, 0 free, -1 others hold it by now; then as inspect does}
+-- What is known of those who were evicted, until somebody else has KEY: "kind permits total", and below it the
+-- length of each item, a blank and the item.
+local function remember(kind, permits, total, items)
+  local text = format('%s %.0f %.0f\n', kind, permits or -1, total)
+  for i, item in each(items) do
+    if i <= 60 and #text < 10000 then
+      text = text .. #item .. ' ' .. item
+    end
+  end
+  try('hset', record, 'evicted', text)
+end
+
+local function recall()
+  local text, items = peek('evicted'), {}
+  text = type(text) == 'string' and text or ''
+  local kind, permits, total, at = text:match('^(%l+) (%S+) (%d+)\n()')
+  local length, from = text:match('^(%d+) ()', at)
+  while length do
+    items[#items + 1] = text:sub(from, from + length - 1)
+    length, from = text:match('^(%d+) ()', from + length)
+  end
+  return {1, kind or 'none', number(permits) or -1, 0, number(total) or 0, 0, items, {}}
+end
+
 if peek('broken') == token then
-  return {1, 'none', -1, 0, 0, 0, {}, {}}
+  return recall()
 end
 local later = ARGV[4] ~= '1' and refuse_later()
 if later then
@@ -43,6 +68,7 @@ if answer == 1 then
   end
   pcall(settle)
   try('hset', record, 'broken', token)
+  remember(kind, permits, total, items)
   for i, who in each(evicted) do
     -- an owner of a reentrant lock may be the next one, too
     if i <= 1000 and holds(name_of(who)) == 0 then
