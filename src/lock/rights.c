@@ -7,8 +7,9 @@
 #include "lock/explain.h"
 #include "lock/script.h"
 
-const char *rights_read(char text[RIGHTS_TEXT], const struct reply *reply,
-			size_t list)
+/* missing: commands that there are not. */
+static const char *read_some(char text[RIGHTS_TEXT], const struct reply *reply,
+			     size_t list, bool missing)
 {
 	static const char more[] = " ...";
 	size_t length = 0, most = RIGHTS_TEXT - sizeof(more);
@@ -17,8 +18,10 @@ const char *rights_read(char text[RIGHTS_TEXT], const struct reply *reply,
 	for (size_t n = 0; n < reply_item_count(reply, list); n++) {
 		struct value item = reply_item(reply, list, n);
 
-		if (item.text == NULL)
+		if (item.text == NULL || (item.text[0] == '!') != missing)
 			continue;
+		item.text += missing;
+		item.length -= missing;
 		if (length + 1 + item.length > most) {
 			strlcpy(text + length, more, sizeof(more));
 			break;
@@ -27,6 +30,18 @@ const char *rights_read(char text[RIGHTS_TEXT], const struct reply *reply,
 					   " %s", item.text);
 	}
 	return text;
+}
+
+const char *rights_read(char text[RIGHTS_TEXT], const struct reply *reply,
+			size_t list)
+{
+	return read_some(text, reply, list, false);
+}
+
+const char *rights_read_missing(char text[RIGHTS_TEXT],
+				const struct reply *reply, size_t list)
+{
+	return read_some(text, reply, list, true);
 }
 
 /* Those that have refused. */

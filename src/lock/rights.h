@@ -19,6 +19,10 @@
 const char *rights_read(char text[RIGHTS_TEXT], const struct reply *reply,
 			size_t list);
 
+/* The same for commands that the server does not have: " type pttl". */
+const char *rights_read_missing(char text[RIGHTS_TEXT],
+				const struct reply *reply, size_t list);
+
 /* After an attempt that has failed. If servers have refused it for lack of rights,
  * asks them which, and explains the failure again; else does nothing. */
 void rights_explain(struct lock *lock, int interrupt, struct error *error)

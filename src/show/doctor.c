@@ -181,6 +181,22 @@ static bool says(const struct reply *reply, int64_t number)
 	       reply->value[0].number == number;
 }
 
+static void warn_of_rights(struct doctor *doctor, size_t i,
+			   const struct reply *reply)
+{
+	struct buffer *warnings = &doctor->at[i].warnings;
+	char text[RIGHTS_TEXT];
+
+	if (*rights_read_missing(text, reply, 2) != '\0')
+		warning_add(warnings, WARNING_RIGHTS,
+			    "it lacks commands:", text,
+			    ", which waiters, status, list or history need");
+	if (*rights_read(text, reply, 2) != '\0')
+		warning_add(warnings, WARNING_RIGHTS, "its user lacks", text,
+			    ", which waiters, status, list or history "
+			    "need: see its ACL");
+}
+
 static void hear_rights(struct doctor *doctor, size_t i,
 			const struct reply *reply)
 {
@@ -188,13 +204,13 @@ static void hear_rights(struct doctor *doctor, size_t i,
 
 	if (!says(reply, 1))
 		ballot_reject(&doctor->lock.ballot, i);
+	else if (*rights_read_missing(text, reply, 1) != '\0')
+		refuse(doctor, i, CAUSE_COMMAND,
+		       "it lacks commands that locks need:", text);
 	else if (*rights_read(text, reply, 1) != '\0')
 		refuse(doctor, i, CAUSE_LACK, "its user lacks", text);
-	else if (*rights_read(text, reply, 2) != '\0')
-		warning_add(&doctor->at[i].warnings, WARNING_RIGHTS,
-			    "its user lacks", text,
-			    ", which waiters, status, list or history "
-			    "need: see its ACL");
+	else
+		warn_of_rights(doctor, i, reply);
 }
 
 /* --- the life of a lock ---------------------------------------------------- */

@@ -159,6 +159,18 @@ allow() {
 	is_empty_soon
 }
 
+@test "a command that the server does not have is no missing right: doctor says what run says, with the same status" {
+	local command
+	for command in TYPE PEXPIRE HSET; do
+		servers_start 1 --rename-command "$command" ''
+		redlock run -n "$KEY" true
+		expect 69 '' "redlock: $KEY: $(server_url 0): it lacks a command that locks need .*"
+		redlock doctor
+		[[ $status == 69 && $output != *'its user'* ]]
+		finds "error: it lacks commands that locks need: ${command,,}: is it a Sentinel" "$(server_url 0)"
+	done
+}
+
 is_empty_soon() {
 	wait_until 'is_empty 0' 40
 }

@@ -249,7 +249,7 @@ behind_delay() {
 	for command in EVALSHA SCAN; do
 		servers_start 1 --rename-command "$command" ''
 		redlock doctor --accept restart
-		[[ $status == 0 && $output == *"warning: its user lacks +${command,,}, which waiters, "* ]]
+		[[ $status == 0 && $output == *"warning: it lacks commands: ${command,,}, which waiters, "* ]]
 		[[ $output != *error* && $output == *'1 of 1 servers would grant a lock'* ]]
 	done
 }

@@ -1,5 +1,5 @@
--- Names the rights of the other scripts that this user lacks, as ACL SETUSER writes them. Nothing is
--- written: Redis 7 is asked, and runs nothing. An older server can only be tried: each command finds no
+-- Names the rights of the other scripts that this user lacks, as ACL SETUSER writes them, and the commands that
+-- the server lacks, with a ! in front: nobody can be granted these. Nothing is written: Redis 7 is asked, and runs nothing. An older server can only be tried: each command finds no
 -- key, or cannot make sense of the words that follow the name.
 -- ARGV: database, a name that no key has ('': none of these has one), the names of KEY and of what is
 --       beside it, 1 if KEY is to be taken, not only waited for
@@ -9,7 +9,7 @@ local sharded = clustered and redis.REDIS_VERSION_NUM
 local lacks = {}
 dead = dead ~= '' and dead or nil
 
--- '+' if the user may not run the command, '&' or '~' if not on this channel or key
+-- '!' if there is no such command, '+' if the user may not run it, '&' or '~' if not on this channel or key
 local function refusal(command, spare, name, tried)
   local may = redis.acl_check_cmd
   local words = {not may and tried or name}
@@ -27,7 +27,8 @@ local function refusal(command, spare, name, tried)
   -- only its refusal tells which of the two is missing, and what is refused does nothing
   local reply = redis.pcall(command, unpack(words))
   local why = type(reply) == 'table' and reply.err or ''
-  return (why:find('run this command') or why:find('Unknown Redis command')) and '+'
+  return (why:find('Unknown Redis command') or why:find('Unknown command called')) and '!' -- or Valkey
+    or why:find('run this command') and '+'
     or (why:find('The user executing the script') or why:find('No permissions to access'))
       and (command:find('publish') and '&' or '~')
     or may and '+'
@@ -38,7 +39,7 @@ end
 local function need(commands, name, tried)
   for command, spare in commands:gmatch('(%l+)(%d?)') do
     local sign = refusal(command, spare, name, tried)
-    local rule = sign and sign .. (sign == '+' and command or name)
+    local rule = sign and sign .. ((sign == '+' or sign == '!') and command or name)
     if sign == '~' and name:sub(1, #record) == record then
       rule = '~' .. record .. '*'
     end
@@ -69,8 +70,8 @@ need(sharded and 'publish1 spublish1' or 'publish1', 'redisson_lock__channel:' .
 need('pubsub', sharded and 'shardnumsub' or 'numsub')
 -- with all of its words: without a number of keys the server would read what it was not given
 local known, granted = pcall(redis.acl_check_cmd or tostring, 'evalsha', '', '0')
-if not (known and granted) then -- it is refused, or there is none
-  lacks[#lacks + 1] = '+evalsha'
+if not (known and granted) then
+  lacks[#lacks + 1] = (known and '+' or '!') .. 'evalsha'
 end
 need('scan', '0')
 need('dbsize')
