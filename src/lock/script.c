@@ -158,10 +158,10 @@ static const char *number(char text[24], int64_t value)
 	return text;
 }
 
-/* request: 0 for one that does not queue. counts: if it is granted, replicas must
- * have it. */
+/* request: 0 for one that does not queue. how: with ASK_REPLICAS, replicas must have it
+ * if it is granted. */
 static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
-		    uint64_t request, int64_t waited, bool counts)
+		    uint64_t request, int64_t waited, unsigned how)
 {
 	char ttl[24], clock[24], kept[24], slot[72], nth[24], since[24];
 	struct question question = about_lock(lock, i);
@@ -180,12 +180,9 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 	};
 
 	lock->ballot.report[i].asked = clock_ms();
-	question.how = ASK_STICKY;
-	if (request == 0 && kept_fence == 0)
-		question.how |= ASK_PATIENTLY;
-	/* what is put back counts after an extend */
-	if (counts && lock->wish.kind != KIND_NONE)
-		question.how |= ASK_REPLICAS;
+	question.how = ASK_STICKY | how;
+	if (lock->wish.kind == KIND_NONE)
+		question.how &= ~(unsigned)ASK_REPLICAS;
 	question.sha1 = sha1_of_both(&question);
 	ask(&question,
 	    question.quorum->replicas == 0 || kept_fence > 0
@@ -198,13 +195,13 @@ static void acquire(struct lock *lock, size_t i, int64_t kept_fence,
 
 void script_acquire(struct lock *lock, size_t i)
 {
-	acquire(lock, i, 0, 0, 0, true);
+	acquire(lock, i, 0, 0, 0, ASK_REPLICAS | ASK_PATIENTLY);
 }
 
 void script_queue(struct lock *lock, size_t i, uint64_t request, int64_t waited,
-		  bool granted)
+		  unsigned how)
 {
-	acquire(lock, i, 0, request, waited, granted);
+	acquire(lock, i, 0, request, waited, how);
 }
 
 void script_put_back(struct lock *lock, size_t i)
@@ -212,7 +209,7 @@ void script_put_back(struct lock *lock, size_t i)
 	acquire(lock, i,
 		lock->grant.seen > lock->grant.fence ? lock->grant.seen
 						     : lock->grant.fence,
-		0, 0, false);
+		0, 0, ASK_PLAINLY); /* it counts after an extend */
 }
 
 void script_extend(struct lock *lock, size_t i)
@@ -338,6 +335,7 @@ void script_shard(struct quorum *quorum, size_t i)
 {
 	struct question question = about_all(quorum, i);
 
+	question.how = ASK_PATIENTLY;
 	ask(&question, SCRIPT(shard_lua), NULL, 0);
 }
 
@@ -347,6 +345,7 @@ void script_rights(struct quorum *quorum, size_t i, const struct names *names,
 	struct question question = about_all(quorum, i);
 
 	question.token = dead;
+	question.how = ASK_PATIENTLY;
 	ask(&question, SCRIPT(rights_lua),
 	    (const char *[]){names->key.data, names->record.data,
 			     names->queue.data, names->wishes.data,

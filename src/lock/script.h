@@ -25,10 +25,11 @@
 /* An attempt that leaves no place in the queue. */
 void script_acquire(struct lock *lock, size_t server);
 
-/* An attempt that stays in the queue. request: its number; waited: ms. granted: it
- * is known to have been granted, and asks whether replicas have that. */
+/* An attempt that stays in the queue. request: its number; waited: ms. how: bits of enum
+ * asking; ASK_REPLICAS: it is known to have been granted, and asks whether replicas have
+ * that. */
 void script_queue(struct lock *lock, size_t server, uint64_t request,
-		  int64_t waited, bool granted);
+		  int64_t waited, unsigned how);
 
 /* Puts a lock back that the server has lost, with the largest fence known,
  * even if others are in the queue. */

@@ -84,7 +84,7 @@ static void refuse(struct doctor *doctor, size_t i, enum cause cause,
 
 static void ask_info(struct doctor *doctor, size_t i)
 {
-	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY,
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PATIENTLY,
 		   &(struct argument){"INFO", 4}, 1);
 }
 
@@ -107,7 +107,7 @@ static void ask_config(struct doctor *doctor, size_t i)
 	static const struct argument words[] = {
 		{"CONFIG", 6}, {"GET", 3}, {"[as][ap]*", 9}};
 
-	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY, words, 3);
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PATIENTLY, words, 3);
 }
 
 static void hear_config(struct doctor *doctor, size_t i,
@@ -121,7 +121,7 @@ static void ask_user(struct doctor *doctor, size_t i)
 	static const struct argument words[] = {
 		{"ACL", 3}, {"GETUSER", 7}, {"default", 7}};
 
-	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY, words, 3);
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PATIENTLY, words, 3);
 }
 
 static void hear_user(struct doctor *doctor, size_t i,
@@ -132,7 +132,7 @@ static void hear_user(struct doctor *doctor, size_t i,
 
 static void ask_time(struct doctor *doctor, size_t i)
 {
-	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PLAINLY,
+	quorum_ask(doctor->lock.ballot.quorum, i, ASK_PATIENTLY,
 		   &(struct argument){"TIME", 4}, 1);
 }
 
@@ -263,7 +263,7 @@ static void ask_scan(struct doctor *doctor, size_t i)
 
 static void ask_queue(struct doctor *doctor, size_t i)
 {
-	script_queue(&doctor->waiter, i, 1, 0, false);
+	script_queue(&doctor->waiter, i, 1, 0, ASK_PATIENTLY);
 }
 
 static void hear_queue(struct doctor *doctor, size_t i,
@@ -381,6 +381,18 @@ static const struct stage stages[] = {
 	{"hand over", ask_hand_over, hear_hand_over, NONE, NULL},
 };
 
+/* It has not answered in time. What it refuses for a moment, and goes on to refuse, does
+ * not matter in some stages. */
+static bool is_silent(const struct doctor *doctor, size_t i)
+{
+	struct quorum *quorum = doctor->lock.ballot.quorum;
+	const struct server *server = &quorum->servers[i];
+
+	return quorum_is_waiting(quorum, i) &&
+	       (doctor->stage->harmless != ALL || server_is_barred(server) ||
+		!server_is_put_off(server));
+}
+
 /* All are asked, and waited for. What has failed is not asked again, so that
  * it stays known why. */
 static void go_through(struct doctor *doctor, const struct stage *stage)
@@ -400,7 +412,7 @@ static void go_through(struct doctor *doctor, const struct stage *stage)
 	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
 		      &handler);
 	for (size_t i = 0; i < quorum->count; i++) {
-		if (quorum_is_waiting(quorum, i))
+		if (is_silent(doctor, i))
 			doctor->lock.ballot.vote[i] = VOTE_FAILED;
 		if (!is_in(doctor, i) || alias_is_one(&doctor->lock.ballot, i))
 			quorum_abandon(quorum, i);

@@ -56,7 +56,7 @@ static void ask(struct requests *requests, size_t i)
 	note_moves(requests, i);
 	at->asks_replicas = at->granted;
 	script_queue(requests->lock, i, at->sent, now - requests->began,
-		     at->granted);
+		     at->granted ? ASK_REPLICAS : ASK_PLAINLY);
 	if (failed && server->conn.refusal.text[0] == '\0')
 		server->conn.refusal = before; /* until it answers */
 }

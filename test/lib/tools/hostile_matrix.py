@@ -685,6 +685,21 @@ def doctor():
             yield Case("doctor, shard: " + name, DOCTOR,
                        [{"treatments": {"shard": treat}, "url": CLUSTER}], 0,
                        prints=".*: ok, .*")
+    for stage in ("info", "config", "user", "facts", "time", "rights", "shard",
+                  "acquire", "extend", "inspect", "look", "scan", "queue",
+                  "release"):
+        busy = Made(lambda server, words, stage=stage:
+                    b"-BUSY x\r\n" if server.asked[stage] == 1 else None)
+        yield Case("doctor, busy once: " + stage, DOCTOR,
+                   [{"treatments": {stage: busy},
+                     **({"url": CLUSTER} if stage == "shard" else {})}], 0,
+                   prints=".*: ok, .*")
+    yield Case("doctor, busy once: a shard that the node is not in", DOCTOR,
+               [{"treatments": {"shard": Made(
+                   lambda server, words: b"-BUSY x\r\n"
+                   if server.asked["shard"] == 1 else array(1, 1))},
+                 "url": CLUSTER}], 69,
+               prints=".*error: .*: its cluster was upgraded, and it .*")
     yield Case("doctor, a shard that the node is not in", DOCTOR,
                [{"treatments": {"shard": array(1, 1)}, "url": CLUSTER}], 69,
                prints=".*error: .*: its cluster was upgraded, and it .*")
