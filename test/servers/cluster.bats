@@ -390,6 +390,28 @@ meets_slot() {
 	redlock release "$KEY" "$output"
 }
 
+@test "a slot that stays marked as migrating: a command there is stopped, others are not, as the manual says" {
+	local slot
+	KEY=$(key_on 0 3)
+	slot=$(slot_of "$KEY")
+	spawn run "$REDLOCK" run -t 3s --quarantine 0 "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	move_begins 0 1
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: not renewed for .*: KEY is on its way to another node of the cluster \(ASK, TRYAGAIN\): try again soon: COMMAND is stopped"
+	redlock run -n "$KEY" true
+	expect 69 '' "redlock: $KEY: .*: KEY is on its way to another node .*"
+	redlock list
+	[[ $status == 69 ]]
+	redlock run -n --quarantine 0 "$(key_on 2 3)" true
+	expect 0
+	[[ $(rcli 1 CLUSTER SETSLOT "$slot" STABLE) == OK && $(rcli 0 CLUSTER SETSLOT "$slot" STABLE) == OK ]]
+	redlock run --quarantine 0 -w 10s "$KEY" true
+	expect 0
+	redlock list
+	expect 0
+}
+
 @test "whoever waits while a slot is on the way is served where it goes" {
 	local before
 	KEY=$(key_on 2 3)
