@@ -59,14 +59,14 @@ static const char *set_duration(struct settings *settings, void *field,
 				char *value)
 {
 	return set_between(settings, field, value, 0, DURATION_MAX,
-			   WANT_DURATION);
+			   WANT_DURATION " (36500d at most)");
 }
 
 static const char *set_positive(struct settings *settings, void *field,
 				char *value)
 {
 	return set_between(settings, field, value, 1, DURATION_MAX,
-			   WANT_DURATION " (more than 0)");
+			   WANT_DURATION " (more than 0, 36500d at most)");
 }
 
 /* A longer lease would be renewed anyway. A shorter one is used up by the drift
@@ -358,7 +358,8 @@ const struct option options[] = {
 	 "rediss: do not verify the servers", .for_tls = true, .in_full = true,
 	 .excludes = "cacert crl"},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
-	 FIELD(ttl), "length of the lease (30s; extend: unchanged)"},
+	 FIELD(ttl), "length of the lease (30s)", .special = EXTEND,
+	 .special_help = "length of the lease (as acquired, or else 30s)"},
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
 	 "do not wait", .other = "nb", .excludes = "wait poll tries"},
 	{'w', "wait", TAKES_VALUE, "DURATION", WAITING, set_duration,
@@ -390,7 +391,8 @@ const struct option options[] = {
 	 "no vote for servers up for less than this"},
 	{0, "also", TAKES_VALUE, "KEY", SEVERAL, set_also, 0,
 	 "another KEY to act on; repeat it for more", true,
-	 .command_only = true},
+	 .command_only = true, .special = STATUS,
+	 .special_help = "with -q: another KEY; repeat it for more"},
 	{0, "replicas", TAKES_VALUE, "N", TAKING | EXTEND | DOCTOR,
 	 set_replicas, 0, "a lock counts once N replicas have it (0)"},
 	{0, "max-ttl", TAKES_VALUE, "DURATION", 0, set_ttl, FIELD(max_ttl),
@@ -412,14 +414,15 @@ const struct option options[] = {
 	 FIELD(remember), "how long KEY's history and fence are kept (7d)"},
 	{0, "max-hold", TAKES_VALUE, "DURATION", TAKING, set_positive,
 	 FIELD(max_hold), "stop COMMAND after this long (status 124)",
-	 .for_pid = true, .pid_help = "stop PID after this long"},
+	 .for_pid = true, .special = ACQUIRE,
+	 .special_help = "stop PID after this long"},
 	{0, "on-lost", TAKES_VALUE, "kill|kill-group|warn|SIGNAL", TAKING,
 	 set_on_lost, 0,
 	 "what to do to COMMAND if the lock is lost (kill; kill-group is "
 	 "the same)",
-	 .for_pid = true,
-	 .pid_help = "what to do to PID if the lock is lost (kill); "
-		     "kill-group: stop its process group"},
+	 .for_pid = true, .special = ACQUIRE,
+	 .special_help = "what to do to PID if the lock is lost (kill); "
+			 "kill-group: stop its process group"},
 	{0, "unreachable", TAKES_VALUE, "fail|run", RUN, set_unreachable, 0,
 	 "what to do if no quorum of servers is reached (fail); run: start "
 	 "COMMAND without the lock"},
@@ -502,8 +505,9 @@ static bool is_named(const struct option *option, const char *name,
 
 const char *options_help(const struct option *option, unsigned command)
 {
-	return command == ACQUIRE && option->pid_help != NULL ? option->pid_help
-							      : option->help;
+	return option->special != 0 && command == option->special
+		       ? option->special_help
+		       : option->help;
 }
 
 const struct option *options_find(const char *name, size_t length,

@@ -39,8 +39,8 @@ struct option {
 	char other_letter; /* and a second letter; 0: none */
 	char excludes[25]; /* names of options that cannot be used with it,
 			      and need not name it in turn */
-	const char *
-		pid_help; /* of acquire, which has PID, no COMMAND; NULL: help */
+	unsigned special;  /* the command that has this help; 0: none */
+	const char *special_help;
 };
 
 extern const struct option options[];

@@ -102,6 +102,28 @@ setup() {
 	grep -w PID "$TMP/acquire"
 }
 
+@test "the help of extend says which lease it is without -t, and that of status that --also needs -q; and so it is" {
+	local token KEY=key
+	redlock extend --help=all
+	[[ $output == *' length of the lease (as acquired, or else 30s)'* ]]
+	redlock run --help=all
+	[[ $output == *' length of the lease (30s)'* ]]
+	redlock status --help=all
+	[[ $output == *'--also KEY '*' with -q: another KEY; repeat it for more'* ]]
+	refuses 64 '--also' status --also other key
+	unset REDLOCK_PASSWORD_FILE
+	servers_start 1
+	token=$("$REDLOCK" acquire -t 1h "$KEY")
+	rcli 0 PEXPIRE "$KEY" 10000
+	redlock extend "$KEY" "$token"
+	[[ $status == 0 ]] && (($(rcli 0 PTTL "$KEY") > 3500000))
+	rcli 0 DEL "$(record)"
+	rcli 0 PEXPIRE "$KEY" 1000
+	redlock extend "$KEY" "$token"
+	[[ $status == 0 ]] && (($(rcli 0 PTTL "$KEY") <= 30000 && $(rcli 0 PTTL "$KEY") > 10000))
+	no_row_failed
+}
+
 @test "--help=all ends with what a DURATION is, if an option takes one" {
 	local command text
 	for command in "${COMMANDS[@]}"; do

@@ -58,6 +58,18 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
+@test "a DURATION that is too long is refused by a message that names the longest" {
+	local value
+	right acquire --quarantine 36500d -n key
+	for value in 36501d 36500d1ms 999999999d 99999999999999999999s; do
+		refuses 64 "-w '$value' is not a DURATION such as .* \\(36500d at most\\)$" run -w "$value" "${RUN_TAIL[@]}"
+		refuses 64 "--max-hold '$value' is not a DURATION such as .* \\(more than 0, 36500d at most\\)$" \
+			run --max-hold "$value" "${RUN_TAIL[@]}"
+		refuses 64 "-t '$value' is not a DURATION such as .* \\(3ms to a day\\)$" run -t "$value" "${RUN_TAIL[@]}"
+	done
+	no_row_failed
+}
+
 @test "a lease or a round of no time is refused" {
 	local value
 	for value in 0 0s 0.0 0.0009 .9ms; do
