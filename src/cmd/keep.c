@@ -174,9 +174,11 @@ static void give_back(struct keeper *keeper, struct session *session,
 {
 	char text[DURATION_TEXT];
 
-	for (size_t i = 0; i < session->count; i++)
+	for (size_t i = 0; i < session->count; i++) {
+		session->locks[i]->by_hand = kept == KEPT_CALLED_BACK;
 		if (!keeper->is_parted[i])
 			note_run(keeper, session, i, kept);
+	}
 	threads_each(session->count, release_one, keeper);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct lock *lock = session->locks[i];
@@ -184,7 +186,7 @@ static void give_back(struct keeper *keeper, struct session *session,
 		struct buffer line = {0};
 
 		if (answer->result != LOCK_ERROR || kept == KEPT_LOST ||
-		    keeper->is_lost[i])
+		    kept == KEPT_CALLED_BACK || keeper->is_lost[i])
 			continue;
 		buffer_print(
 			&line,
@@ -201,6 +203,7 @@ static const char *name_end(enum keeper_result kept)
 {
 	static const char *const names[] = {
 		[KEPT_TO_THE_END] = "the process has ended",
+		[KEPT_CALLED_BACK] = "by release",
 		[KEPT_GIVEN_BACK] = "by release",
 		[KEPT_UNTIL_TOLD] = "the keeper was told to end",
 		[KEPT_OVERDUE] = "--max-hold is over",
@@ -235,14 +238,20 @@ static void note_ends(const struct keeper *keeper, struct session *session,
 
 static void keep(struct keeper *keeper, struct session *session)
 {
+	struct parting partings[LOCKS_MOST] = {0};
 	struct error why;
 	enum keeper_result kept =
 		keeper_keep(keeper, session->locks, session->count, &why);
 
 	if (kept != KEPT_GIVEN_BACK)
 		give_back(keeper, session, kept);
+	for (size_t i = 0; i < session->count; i++) {
+		const struct answer *answer = &session_at(session, i)->answer;
+
+		partings[i] = (struct parting){answer->result, answer->error};
+	}
 	note_ends(keeper, session, kept);
-	keeper_forget();
+	keeper_forget(keeper, session->locks, session->count, partings);
 }
 
 int keep_start(struct keeper *keeper, struct session *session, pid_t *child)

@@ -25,9 +25,50 @@ static void release_rest(void *session, size_t i)
 		cmd_release_one(session, i);
 }
 
+/* What the keeper could not reach, we may. Its word counts if we do not. */
+static void release_again(void *session, size_t i)
+{
+	struct answer *answer = &session_at(session, i)->answer;
+	struct answer before = *answer;
+
+	if (answer->result != LOCK_ERROR)
+		return;
+	cmd_release_one(session, i);
+	if (answer->result != LOCK_OK)
+		*answer = before;
+}
+
+/* By its keeper, if it has one. But if a hold of some of the keys has been given back, its
+ * own of these keys is not. */
+static void release_kept(struct session *session, bool some)
+{
+	struct parting partings[LOCKS_MOST];
+
+	switch (keeper_dismiss(session->locks, session->count,
+			       some ? NULL : partings)) {
+	case DISMISSED_DONE:
+		for (size_t i = 0; i < session->count; i++) {
+			struct answer *answer = &session_at(session, i)->answer;
+
+			answer->result = partings[i].result;
+			answer->error = partings[i].error;
+		}
+		log_step("%s: given back by its keeper",
+			 session->settings->key);
+		cmd_each(session, release_again);
+		return;
+	case DISMISSED_LEFT:
+		log_step("%s: the keeper has ended", session->settings->key);
+		break;
+	default:
+		break;
+	}
+	cmd_each(session, release_rest);
+}
+
 static void release(struct session *session)
 {
-	bool all = true;
+	size_t released = 0;
 
 	for (size_t i = 0; i < session->count; i++) {
 		lock_note_end(session->locks[i], -1, "released");
@@ -37,12 +78,9 @@ static void release(struct session *session)
 	if (keeper_has_hold(session->locks, session->count))
 		cmd_each(session, release_untracked);
 	for (size_t i = 0; i < session->count; i++)
-		all &= has_released(session_at(session, i));
-	if (all)
-		return;
-	if (keeper_dismiss(session->locks, session->count))
-		log_step("%s: the keeper has ended", session->settings->key);
-	cmd_each(session, release_rest);
+		released += has_released(session_at(session, i));
+	if (released < session->count)
+		release_kept(session, released > 0);
 }
 
 int cmd_release(struct settings *settings)

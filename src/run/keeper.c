@@ -176,23 +176,27 @@ static void kill_later(struct keeper *keeper, struct deadline at)
 
 /* --- the note that it is found by --------------------------------------- */
 
+/* What their names begin with; a keeper with the second gives back what it keeps. */
+#define NOTE "keeper"
+#define NOTE_OF_SERVERS "servers"
+
 /* Up to the pid. Containers may share the directory, and each has pids of its own. */
-static void note_prefix(char prefix[NOTE_PREFIX])
+static void note_prefix(const char *which, char prefix[NOTE_PREFIX])
 {
 	struct stat own = {0};
 
 	stat("/proc/self/ns/pid", &own);
-	snprintf(prefix, NOTE_PREFIX, "keeper-%ju-", (uintmax_t)own.st_ino);
+	snprintf(prefix, NOTE_PREFIX, "%s-%ju-", which, (uintmax_t)own.st_ino);
 }
 
-static int note_path(pid_t pid, char path[NOTE_PATH])
+static int note_path(const char *which, pid_t pid, char path[NOTE_PATH])
 {
 	char directory[URL_PATH_SIZE], prefix[NOTE_PREFIX];
 	struct error error;
 
 	if (runtime_directory(directory, &error) < 0)
 		return -1;
-	note_prefix(prefix);
+	note_prefix(which, prefix);
 	snprintf(path, NOTE_PATH, "%s/%s%ld", directory, prefix, (long)pid);
 	return 0;
 }
@@ -249,38 +253,90 @@ static void print_note(struct buffer *text, unsigned long long started,
 	print_locks(text, locks, count);
 }
 
-/* Whole at once, as it is renamed. */
-static int write_note(const struct keeper *keeper, struct lock *const *locks,
-		      size_t count)
+static void print_servers(struct buffer *text, const struct lock *lock)
+{
+	const struct quorum *quorum = lock->ballot.quorum;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		buffer_print(text, "%s\n", quorum->servers[i].url.name);
+}
+
+/* Whole at once, as it is renamed. Its descriptor; -1 with errno. */
+static int write_whole(const char *which, const struct buffer *text)
 {
 	char path[NOTE_PATH], fresh[NOTE_PATH + 8];
-	struct process self;
-	struct buffer text = {0};
-	int fd, result = -1;
+	int fd;
 
-	if (note_path(getpid(), path) < 0 || !process_read(&self, getpid()))
+	if (note_path(which, getpid(), path) < 0)
 		return -1;
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
 	unlink(fresh);
-	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+		  0600);
 	if (fd < 0)
 		return -1;
-	print_note(&text, self.started, keeper->process.pid, locks, count);
 	fchmod(fd, 0600); /* whatever the umask is */
-	if (write(fd, text.data, text.length) == (ssize_t)text.length)
-		result = rename(fresh, path);
+	if (write(fd, text->data, text->length) == (ssize_t)text->length &&
+	    rename(fresh, path) == 0)
+		return fd;
 	close(fd);
-	if (result < 0)
-		unlink(fresh);
-	buffer_release(&text);
-	return result;
+	unlink(fresh);
+	return -1;
 }
 
-void keeper_forget(void)
+/* The note that it is found by is the last. */
+static int write_notes(struct keeper *keeper, struct lock *const *locks,
+		       size_t count)
+{
+	struct process self;
+	struct buffer servers = {0}, text = {0};
+	int fd;
+
+	if (!process_read(&self, getpid()))
+		return -1;
+	print_servers(&servers, locks[0]);
+	print_note(&text, self.started, keeper->process.pid, locks, count);
+	fd = write_whole(NOTE_OF_SERVERS, &servers);
+	keeper->note = fd < 0 ? -1 : write_whole(NOTE, &text);
+	if (fd >= 0)
+		close(fd);
+	buffer_release(&servers);
+	buffer_release(&text);
+	return keeper->note < 0 ? -1 : 0;
+}
+
+/* "RESULT CODE LENGTH TEXT" of each, by rank. */
+static void append_partings(const struct keeper *keeper,
+			    struct lock *const *locks, size_t count,
+			    const struct parting *partings)
+{
+	size_t order[LOCKS_MOST];
+	struct buffer text = {0};
+	ssize_t written;
+
+	sort(order, locks, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct parting *parting = &partings[order[i]];
+		const char *why =
+			parting->result == LOCK_OK ? "" : parting->error.text;
+
+		buffer_print(&text, "%d %d %zu %s", (int)parting->result,
+			     parting->error.code, strlen(why), why);
+	}
+	written = write(keeper->note, text.data, text.length);
+	(void)written; /* then it is asked for at the servers */
+	buffer_release(&text);
+}
+
+void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
+		   size_t count, const struct parting *partings)
 {
 	char path[NOTE_PATH];
 
-	if (note_path(getpid(), path) == 0)
+	append_partings(keeper, locks, count, partings);
+	if (note_path(NOTE, getpid(), path) == 0)
+		unlink(path);
+	if (note_path(NOTE_OF_SERVERS, getpid(), path) == 0)
 		unlink(path);
 }
 
@@ -288,6 +344,9 @@ void keeper_forget(void)
 struct note {
 	struct process process; /* the keeper's */
 	char name[NAME_MAX + 1];
+	bool gives_back; /* at SIGUSR2 */
+	bool is_near;    /* its servers have the same names as ours */
+	int fd;          /* owned, as much as it is about was read */
 	size_t distance; /* how far above us the kept process is; SIZE_MAX: it is not */
 	/* of each lock, by its rank; "": it is not reentrant, or that is not said */
 	char hold[LOCKS_MOST][TOKEN_SIZE + 2];
@@ -337,8 +396,7 @@ static bool read_holds(struct note *note, const char **at, size_t count)
 }
 
 /* Whether the file is of this keeper, and says this of its locks, and no more. */
-static bool says(int fd, struct note *note, size_t count,
-		 const struct buffer *locks)
+static bool says(struct note *note, size_t count, const struct buffer *locks)
 {
 	const size_t most = locks->length + 64 + count * sizeof(note->hold[0]);
 	struct buffer text = {0};
@@ -348,7 +406,7 @@ static bool says(int fd, struct note *note, size_t count,
 	ssize_t got;
 
 	buffer_reserve(&text, most + 1);
-	got = read(fd, text.data, most);
+	got = read(note->fd, text.data, most);
 	if (got > 0) {
 		text.data[got] = '\0';
 		at = text.data;
@@ -362,6 +420,43 @@ static bool says(int fd, struct note *note, size_t count,
 	return result;
 }
 
+/* Whether the keeper is one that gives back, and its servers are ours. */
+static void read_servers(int directory, struct lock *const *locks,
+			 struct note *note)
+{
+	char prefix[NOTE_PREFIX], name[NOTE_PREFIX + 32];
+	struct buffer ours = {0}, theirs = {0};
+	ssize_t got;
+	int fd;
+
+	note_prefix(NOTE_OF_SERVERS, prefix);
+	snprintf(name, sizeof(name), "%s%ld", prefix, (long)note->process.pid);
+	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	note->gives_back = fd >= 0;
+	if (fd < 0)
+		return;
+	print_servers(&ours, locks[0]);
+	buffer_reserve(&theirs, ours.length + 1);
+	got = read(fd, theirs.data, ours.length + 1);
+	note->is_near = got == (ssize_t)ours.length &&
+			memcmp(theirs.data, ours.data, ours.length) == 0;
+	close(fd);
+	buffer_release(&ours);
+	buffer_release(&theirs);
+}
+
+static void remove_notes(int directory, pid_t pid)
+{
+	static const char *const all[] = {NOTE, NOTE_OF_SERVERS};
+	char prefix[NOTE_PREFIX], name[NOTE_PREFIX + 32];
+
+	for (size_t i = 0; i < 2; i++) {
+		note_prefix(all[i], prefix);
+		snprintf(name, sizeof(name), "%s%ld", prefix, (long)pid);
+		unlinkat(directory, name, 0);
+	}
+}
+
 /* The note NAME, unless its process has ended: then it is removed. False as well if it
  * is not about these locks. */
 static bool read_note(int directory, const char *name,
@@ -372,31 +467,35 @@ static bool read_note(int directory, const char *name,
 	char prefix[NOTE_PREFIX];
 	bool result;
 	int64_t pid;
-	int fd;
 
 	*note = (struct note){0};
-	note_prefix(prefix);
+	note_prefix(NOTE, prefix);
 	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
 	    number_parse(name + strlen(prefix), 1, INT32_MAX, &pid) < 0)
 		return false;
 	if (!process_read(&note->process, (pid_t)pid)) {
-		unlinkat(directory, name, 0);
+		remove_notes(directory, (pid_t)pid);
 		return false;
 	}
-	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	note->fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (note->fd < 0)
 		return false;
 	strlcpy(note->name, name, sizeof(note->name));
 	print_locks(&wanted, locks, count);
-	result = note->process.alive && says(fd, note, count, &wanted);
-	close(fd);
+	result = note->process.alive && says(note, count, &wanted);
 	buffer_release(&wanted);
+	if (result)
+		read_servers(directory, locks, note);
+	else
+		close(note->fd);
 	return result;
 }
 
 /* Of two that began in the same tick the pid tells, mostly. */
 static bool is_better(const struct note *note, const struct note *best)
 {
+	if (note->is_near != best->is_near)
+		return note->is_near;
 	if (note->distance != best->distance)
 		return note->distance < best->distance;
 	if (note->process.started != best->process.started)
@@ -417,8 +516,13 @@ static bool find_note(DIR *notes, struct lock *const *locks, size_t count,
 		if (!read_note(dirfd(notes), entry->d_name, locks, count,
 			       &note))
 			continue;
-		if (!found || is_better(&note, best))
-			*best = note;
+		if (found && !is_better(&note, best)) {
+			close(note.fd);
+			continue;
+		}
+		if (found)
+			close(best->fd);
+		*best = note;
 		found = true;
 	}
 	return found;
@@ -436,23 +540,28 @@ bool keeper_has_hold(struct lock *const *locks, size_t count)
 {
 	DIR *notes = open_notes();
 	struct note note = {0};
-	bool found;
+	bool found, held;
 
 	if (notes == NULL)
 		return false;
-	found = find_note(notes, locks, count, &note) &&
-		note.hold[0][0] != '\0';
+	found = find_note(notes, locks, count, &note);
+	held = found && note.hold[0][0] != '\0';
+	if (found)
+		close(note.fd);
 	closedir(notes);
-	return found;
+	return held;
 }
 
-/* Ends it. False if it has not ended in time. */
-static bool dismiss(const struct process *process)
+/* Ends it, which takes it a few rounds if it gives back. False if it has not ended in
+ * time. */
+static bool dismiss(const struct note *note, int64_t round)
 {
-	struct deadline until = deadline_in(PARTING);
+	const struct process *process = &note->process;
+	struct deadline until =
+		deadline_in(PARTING + (note->gives_back ? 3 * round : 0));
 	struct process now;
 
-	process_signal(process, SIGUSR1);
+	process_signal(process, note->gives_back ? SIGUSR2 : SIGUSR1);
 	while (process_read(&now, process->pid) && now.alive &&
 	       now.started == process->started) {
 		if (deadline_passed(until))
@@ -460,6 +569,49 @@ static bool dismiss(const struct process *process)
 		deadline_poll(NULL, 0, deadline_in(1));
 	}
 	return true;
+}
+
+static bool read_parting(const char **at, const char *end,
+			 struct parting *parting)
+{
+	int64_t result, code, length;
+
+	if (number_read(at, 0, LOCK_ERROR, &result) < 0 || *(*at)++ != ' ' ||
+	    number_read(at, 0, 255, &code) < 0 || *(*at)++ != ' ' ||
+	    number_read(at, 0, (int64_t)sizeof(parting->error.text) - 1,
+			&length) < 0 ||
+	    *(*at)++ != ' ' || end - *at < length)
+		return false;
+	parting->result = (enum lock_result)result;
+	error_set(&parting->error, (int)code, "%.*s", (int)length, *at);
+	*at += length;
+	return true;
+}
+
+/* What a keeper that has ended says in its note of how it gave the locks back. */
+static bool read_partings(const struct note *note, struct lock *const *locks,
+			  size_t count, struct parting partings[LOCKS_MOST])
+{
+	const size_t most = count * (sizeof(partings[0].error.text) + 64);
+	size_t order[LOCKS_MOST];
+	struct buffer text = {0};
+	bool all = false;
+	const char *at;
+	ssize_t got;
+
+	sort(order, locks, count);
+	buffer_reserve(&text, most + 1);
+	got = read(note->fd, text.data, most);
+	if (got > 0) {
+		text.data[got] = '\0';
+		at = text.data;
+		all = true;
+		for (size_t i = 0; i < count && all; i++)
+			all = read_parting(&at, text.data + got,
+					   &partings[order[i]]);
+	}
+	buffer_release(&text);
+	return all;
 }
 
 /* The hold that the keeper kept is ours now. */
@@ -472,22 +624,36 @@ static void adopt_holds(const struct note *note, struct lock *const *locks,
 			sizeof(locks[i]->grant.hold));
 }
 
-bool keeper_dismiss(struct lock *const *locks, size_t count)
+enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
+			      struct parting partings[LOCKS_MOST])
 {
+	enum dismissal dismissal = DISMISSED_NONE;
 	DIR *notes = open_notes();
 	struct note note = {0};
-	bool found = false, held = false;
+	bool found, held;
 
 	if (notes == NULL)
-		return false;
-	do {
+		return DISMISSED_NONE;
+	for (;;) {
 		found = find_note(notes, locks, count, &note);
 		held = found && note.hold[0][0] != '\0';
-	} while (held && unlinkat(dirfd(notes), note.name, 0) < 0);
+		if (!held || unlinkat(dirfd(notes), note.name, 0) == 0)
+			break;
+		close(note.fd);
+	}
 	closedir(notes);
+	if (!found)
+		return DISMISSED_NONE;
 	if (held)
 		adopt_holds(&note, locks, count);
-	return found && dismiss(&note.process);
+	note.gives_back &= partings != NULL;
+	if (dismiss(&note, locks[0]->ballot.quorum->timeout))
+		dismissal = note.gives_back && read_partings(&note, locks,
+							     count, partings)
+				    ? DISMISSED_DONE
+				    : DISMISSED_LEFT;
+	close(note.fd);
+	return dismissal;
 }
 
 /* --- its own process ---------------------------------------------------- */
@@ -525,6 +691,7 @@ static void detach(const struct keeper *keeper, struct lock *const *locks,
 	/* a script may ignore them, but they are how a keeper is told to end */
 	signals_heed(SIGTERM);
 	signals_heed(SIGUSR1);
+	signals_heed(SIGUSR2);
 	if (chdir("/") < 0)
 		return; /* then it stays */
 	close_inherited();
@@ -585,7 +752,7 @@ pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 		close(ends[0]);
 		deadline_after_fork();
 		detach(keeper, locks, count);
-		noted = write_note(keeper, locks, count) == 0;
+		noted = write_notes(keeper, locks, count) == 0;
 		report(ends[1], noted ? 0 : errno != 0 ? errno : EIO);
 		if (!noted)
 			_exit(EXIT_SYSTEM);
@@ -789,8 +956,8 @@ static bool keep_on(struct keeping *keeping, enum keeper_result *kept,
 	if (signals_have_come(keeper->signals))
 		number = signals_next();
 	/* whoever gives it back may have done so during a long round */
-	*kept = KEPT_GIVEN_BACK;
-	if (number == SIGUSR1)
+	*kept = number == SIGUSR1 ? KEPT_GIVEN_BACK : KEPT_CALLED_BACK;
+	if (number == SIGUSR1 || number == SIGUSR2)
 		return false;
 	*kept = KEPT_LOST;
 	keeper->lost = watchdogs_lost(&keeping->watchdogs, why);

@@ -9,6 +9,7 @@
  *	in the child:
  *		kept = keeper_keep(&keeper, locks, count, &why);
  *		... release the lock, but for KEPT_GIVEN_BACK ...
+ *		keeper_forget(&keeper, locks, count, partings);
  *	in the parent, which then only prints and exits: the connections are the
  *	child's
  *
@@ -35,19 +36,27 @@
  *
  * `redlock release` by the same user on this machine is no loss: it finds the
  * keeper by a note in the runtime directory (runtime.h), which names its process,
- * the token and KEY, ends it by SIGUSR1, and waits for its end. The keeper leaves
- * the lock to it. A keeper of several locks has one note with all of them, and is ended
- * by the release of all; the release of some of them is a loss. A release from elsewhere,
- * such as another pid namespace, cannot be told from a loss.
+ * the token and KEY, and has it give the lock back, by SIGUSR2. The keeper does so at its
+ * own servers, whatever servers the release was told of, appends to its note how that
+ * went, and ends. So nobody ever takes KEY from a process that goes on, and a release
+ * that goes astray leaves no lock that nobody renews. A keeper of several locks has one
+ * note with all of them, and is ended by the release of all; the release of some of them
+ * is a loss. A release from elsewhere, such as another pid namespace, cannot be told
+ * from a loss.
+ *
+ * Keepers and releases of an earlier redlock only know SIGUSR1, at which a keeper ends and
+ * leaves the lock to whoever has sent it. A keeper that knows SIGUSR2 has a second note,
+ * with the names of its servers.
  *
  * The token of a reentrant lock does not say which of its holds a release is for: several
  * keepers may keep one each, and what `acquire` has taken without a keeper is held, too.
  * No process may go on without its hold because of somebody else's release. So a hold
  * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked); if only some servers
  * say that they have given one back, that is all that is done. Else one keeper is
- * ended, and it is its hold that is given back: that of the nearest process above the
- * release, or else the latest. Whoever removes the note ends that keeper, so of two
- * releases at once each has its own.
+ * ended, and it is its hold that is given back: one at the servers that the release names
+ * goes before others, then that of the nearest process above the release, or else the
+ * latest. Whoever removes the note ends that keeper, so of two releases at once each has
+ * its own.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H
@@ -60,8 +69,10 @@
 #include "run/process.h"
 
 enum keeper_result {
-	KEPT_TO_THE_END, /* PID has ended */
-	KEPT_GIVEN_BACK, /* keeper_dismiss: the lock is not ours to release */
+	KEPT_TO_THE_END,  /* PID has ended */
+	KEPT_CALLED_BACK, /* keeper_dismiss: by a release of the user's */
+	KEPT_GIVEN_BACK, /* an earlier redlock's release: the lock is not ours to give
+			  * back any more */
 	KEPT_UNTIL_TOLD, /* a signal has come */
 	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
 	KEPT_LOST, /* *why says how; if PID runs on: all are lost, and have
@@ -77,6 +88,7 @@ struct keeper {
 	int64_t kill_after;     /* ms between the two */
 	int64_t max_hold;       /* ms, 0: none */
 	int signals;            /* descriptor (signals.h) */
+	int note;               /* descriptor of its note */
 	/* called before PID is sent a signal because of LOST or OVERDUE */
 	void (*tell)(const struct keeper *keeper, enum keeper_result kept,
 		     const struct error *why);
@@ -109,8 +121,16 @@ pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 			       size_t count, struct error *why);
 
-/* Removes the note of this process. */
-void keeper_forget(void);
+/* How the release of a lock has ended. */
+struct parting {
+	enum lock_result result; /* LOCK_OK, _NOT_HELD or _ERROR */
+	struct error error;      /* but for LOCK_OK */
+};
+
+/* Removes the note of this process, and tells whoever has dismissed it of the partings,
+ * by index. */
+void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
+		   size_t count, const struct parting *partings);
 
 /* In the parent: has the child give the lock back and end, and waits for that. */
 void keeper_recall(pid_t child);
@@ -118,8 +138,15 @@ void keeper_recall(pid_t child);
 /* Whether a keeper of this user's keeps a hold of these reentrant locks, all of its own. */
 bool keeper_has_hold(struct lock *const *locks, size_t count);
 
-/* Ends a keeper of this user's that keeps these locks, all of its own, if there is one:
- * true once it has ended. Its hold is then ours to release. */
-bool keeper_dismiss(struct lock *const *locks, size_t count);
+enum dismissal {
+	DISMISSED_NONE, /* there is no such keeper, or it has not ended in time */
+	DISMISSED_LEFT, /* it has ended, and left the locks: they are ours to release */
+	DISMISSED_DONE, /* it has given them back: partings, by index, say how */
+};
+
+/* Ends a keeper of this user's that keeps these locks, all of its own. If they are
+ * reentrant, its holds are theirs from then on. partings: NULL if it is to leave them. */
+enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
+			      struct parting partings[LOCKS_MOST]);
 
 #endif

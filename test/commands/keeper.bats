@@ -89,9 +89,107 @@ setup() {
 	wait_until '[[ ! $(keepers) ]]'
 	step 1
 	finish job
-	[[ $status == 0 && $stderr == *'the keeper has ended'* ]]
+	[[ $status == 0 && $stderr == *'given back by its keeper'* ]]
 	has_said alive
-	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*') ]]
+	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*' -o -name 'servers-*') ]]
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a release that is told of other servers has the keeper give the lock back at its own" {
+	local other
+	for other in "$REDLOCK_SERVERS?db=1" unix:///nonexistent/s; do
+		OTHER=$other script job <<-'end'
+			trap 'said lost' TERM
+			token=$("$REDLOCK" acquire --pid $$ -t 1h "$KEY") || exit
+			"$REDLOCK" release -S "$OTHER" "$KEY" "$token"
+			said "status $?"
+			step 1
+		end
+		wait_until 'has_said "status 0"'
+		run ! is_held
+		[[ ! $(keepers) ]]
+		step 1
+		finish job
+		expect 0
+		[[ $(<"$TMP/said") == 'status 0' ]]
+		rm "$TMP/said" "$TMP/step1"
+	done
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "of two keepers with one token a release ends the one at the servers that it is told of" {
+	local name
+	sleep 600 3>&- 4>&- &
+	local pid=$! first=$REDLOCK_SERVERS second=$REDLOCK_SERVERS?db=1
+	for name in first second; do
+		"$REDLOCK" acquire -S "${!name}" -r --token owner --pid $pid "$KEY"
+	done
+	redlock release -S "$first" "$KEY" owner
+	expect 0
+	[[ $("$REDLOCK" status -S "$first" "$KEY") == "$KEY: free"* ]]
+	[[ $("$REDLOCK" status -S "$second" "$KEY") == *", kept by pid $(keepers) "* ]]
+	redlock release -S "$second" "$KEY" owner
+	expect 0
+	[[ ! $(keepers) && $("$REDLOCK" status -S "$second" "$KEY") == "$KEY: free"* ]]
+	kill $pid
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a release that no server answers ends the keeper, and nobody stops the process" {
+	script job <<-'end'
+		trap 'said lost' TERM
+		token=$("$REDLOCK" acquire --pid $$ -t 2s --server-timeout 500ms "$KEY") || exit
+		said here
+		step 1
+		"$REDLOCK" release --server-timeout 500ms "$KEY" "$token"
+		said "status $?"
+		step 2
+	end
+	wait_until 'has_said here'
+	server_stop 0
+	step 1
+	wait_until 'has_said "status 69"'
+	[[ ! $(keepers) ]]
+	server_continue 0
+	wait_until '! is_held' # as the lease ends
+	step 2
+	finish job
+	[[ $status == 0 && $(grep -c 'no answer within' "$TMP/job.err") == 1 ]]
+	[[ $(xargs <"$TMP/said") == 'here status 69' ]]
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "keepers and releases of an earlier redlock understand ours: the keeper leaves the lock, the release gives it back" {
+	script job <<-'end'
+		trap 'said lost' TERM
+		token=$("$REDLOCK" acquire --pid $$ -t 1h "$KEY") || exit
+		said "$token"
+		step 1
+		"$REDLOCK" release -v "$KEY" "$token"
+		said "status $?"
+		token=$("$REDLOCK" acquire --pid $$ -t 1h "$KEY") || exit
+		said again
+		step 2
+		"$REDLOCK" release "$KEY" "$token"
+		said "status $?"
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	rm "$XDG_RUNTIME_DIR/redlock/servers-"*"-$(keepers)" # which it knows nothing of
+	step 1
+	wait_until 'has_said again'
+	[[ $(<"$TMP/job.err") == *'the keeper has ended'* ]]
+	kill -USR1 "$(keepers)" # which it sends
+	wait_until '[[ ! $(keepers) ]]'
+	is_held
+	step 2
+	finish job
+	[[ $(grep -c '^status 0$' "$TMP/said") == 2 && $(wc -l <"$TMP/said") == 4 ]]
+	run ! is_held
+	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*' -o -name 'servers-*') ]]
 }
 
 # native: a keeper is found by its title, which valgrind keeps
@@ -332,7 +430,7 @@ setup() {
 	step 1
 	finish job
 	has_said 'status 0'
-	[[ $stderr == *'the keeper has ended'* ]]
+	[[ $stderr == *'given back by its keeper'* ]]
 	key_free 0
 }
 

@@ -125,7 +125,7 @@ remote() {
 	wait_until '(($(now_ms) > begun + 6500))'
 	is_held
 	remote "\$REDLOCK release -v \$KEY $output"
-	[[ $stderr == *'the keeper has ended'* ]]
+	[[ $stderr == *'given back by its keeper'* ]]
 	run ! is_held
 	is_running job
 }

@@ -148,7 +148,7 @@ tells_of_trouble() {
 }
 
 # A server that is paused reads nothing until then.
-@test "what could not be released is told so, with a warning, by run and by the keeper" {
+@test "what could not be released is told so, with a warning, by run, by the keeper and by release" {
 	local -x SOCKET=$SERVERS/0/redis.sock
 	logged_by <<-'end'
 		"$REDLOCK" run --syslog --server-timeout 500ms "$KEY" redis-cli -s "$SOCKET" CLIENT PAUSE 4000
@@ -164,6 +164,18 @@ tells_of_trouble() {
 		kill $!
 	end
 	has 'not released after [^ ]*, fence [0-9]*: the process has ended: .*no answer within .*'
+	run ! grep ': released' "$TMP/log"
+	redis-cli -s "$SOCKET" PING >/dev/null # for the next one, the pause is over
+	KEY+=-3
+	logged_by <<-'end'
+		sleep 300 &
+		token=$("$REDLOCK" acquire --pid $! --syslog -w 20s "$KEY") || exit
+		redis-cli -s "$SOCKET" CLIENT PAUSE 4000 >/dev/null
+		"$REDLOCK" release --server-timeout 500ms "$KEY" "$token" 2>/dev/null
+		echo $? >"$TMP/status"
+	end
+	[[ $(<"$TMP/status") == 69 ]]
+	has 'not released after [^ ]*, fence [1-9][0-9]*: by release: .*no answer within .*'
 	run ! grep ': released' "$TMP/log"
 	redis-cli -s "$SOCKET" PING >/dev/null # for the next test, the pause is over
 }

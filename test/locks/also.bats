@@ -408,7 +408,7 @@ redlock: $B: not held by this token: .*"
 	spawn job sh -c 'token=$("$REDLOCK" acquire --pid $$ --also "$1" "$2") || exit
 		"$REDLOCK" release -v --also "$2" "$1" "$token" && echo released && until [ -e "$3" ]; do sleep 0.1; done' - "$A" "$B" "$TMP/end"
 	wait_until '[[ -s $TMP/job.out ]]'
-	[[ $(<"$TMP/job.err") == *'the keeper has ended'* ]]
+	[[ $(<"$TMP/job.err") == *'given back by its keeper'* ]]
 	is_running job
 	touch "$TMP/end"
 	finish job
