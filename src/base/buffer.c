@@ -39,17 +39,20 @@ void buffer_append(struct buffer *buffer, const void *data, size_t length)
 void buffer_print(struct buffer *buffer, const char *format, ...)
 {
 	va_list arguments, again;
+	size_t left = buffer->size - buffer->length;
 	int length;
 
 	va_start(arguments, format);
 	va_copy(again, arguments);
-	length = vsnprintf(NULL, 0, format, arguments);
-	if (length > 0) {
+	length = vsnprintf(left > 0 ? buffer->data + buffer->length : NULL,
+			   left, format, arguments);
+	if (length > 0 && (size_t)length >= left) {
 		buffer_reserve(buffer, (size_t)length);
 		vsnprintf(buffer->data + buffer->length, (size_t)length + 1,
 			  format, again);
-		buffer->length += (size_t)length;
 	}
+	if (length > 0)
+		buffer->length += (size_t)length;
 	va_end(again);
 	va_end(arguments);
 }
