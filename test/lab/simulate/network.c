@@ -221,13 +221,6 @@ static size_t count_subscribers(void *context, struct word channel)
 	return count;
 }
 
-static void add_word(struct buffer *text, struct word word)
-{
-	buffer_print(text, "$%zu\r\n", word.length);
-	buffer_append(text, word.data, word.length);
-	buffer_append(text, "\r\n", 2);
-}
-
 static size_t publish(void *context, struct word channel, struct word message)
 {
 	const struct node *node = context;
@@ -241,8 +234,8 @@ static size_t publish(void *context, struct word channel, struct word message)
 			continue;
 		count++;
 		buffer_print(&text, "*3\r\n$7\r\nmessage\r\n");
-		add_word(&text, channel);
-		add_word(&text, message);
+		answer_word(&text, channel);
+		answer_word(&text, message);
 		world_tell(node->name, "tells client %zu: %.*s", at->host,
 			   (int)message.length, message.data);
 		send_segment(at, FROM_SERVER, DATA, text.data, text.length);
@@ -264,8 +257,8 @@ static void subscribe(struct connection *connection, const struct word *words)
 	for (i = 0; i < CHANNELS_MOST; i++)
 		count += connection->channels[i] != NULL;
 	buffer_print(&connection->output, "*3\r\n$9\r\nsubscribe\r\n");
-	add_word(&connection->output, words[1]);
-	buffer_print(&connection->output, ":%zu\r\n", count);
+	answer_word(&connection->output, words[1]);
+	answer_number(&connection->output, ':', (int64_t)count);
 }
 
 /* All of them: one answer for each. */
@@ -284,12 +277,12 @@ static void unsubscribe(struct connection *connection)
 		buffer_print(&connection->output,
 			     "*3\r\n$11\r\nunsubscribe\r\n");
 		if (channel != NULL)
-			add_word(&connection->output,
-				 (struct word){channel, strlen(channel)});
+			answer_word(&connection->output,
+				    (struct word){channel, strlen(channel)});
 		else
 			buffer_print(&connection->output, "$-1\r\n");
-		buffer_print(&connection->output, ":%zu\r\n",
-			     left > 0 ? --left : 0);
+		answer_number(&connection->output, ':',
+			      left > 0 ? (int64_t)--left : 0);
 		said++;
 		free(channel);
 		if (i < CHANNELS_MOST)
@@ -307,7 +300,7 @@ static void answer_info(const struct node *node, struct buffer *output)
 		     node->run_id,
 		     (long long)((node_now(node) / SECOND) -
 				 node->started / SECOND));
-	add_word(output, (struct word){text.data, text.length});
+	answer_word(output, (struct word){text.data, text.length});
 	buffer_release(&text);
 }
 
@@ -325,11 +318,11 @@ static void answer_config(const struct node *node, struct buffer *output)
 	struct word always = {"always", 6}, everysec = {"everysec", 8};
 
 	buffer_print(output, "*4\r\n$10\r\nappendonly\r\n");
-	add_word(output, node->keeps == KEEPS_NOTHING
-				 ? (struct word){"no", 2}
-				 : (struct word){"yes", 3});
+	answer_word(output, node->keeps == KEEPS_NOTHING
+				    ? (struct word){"no", 2}
+				    : (struct word){"yes", 3});
 	buffer_print(output, "$11\r\nappendfsync\r\n");
-	add_word(output, node->keeps == KEEPS_ALWAYS ? always : everysec);
+	answer_word(output, node->keeps == KEEPS_ALWAYS ? always : everysec);
 }
 
 static void tell_request(const struct node *node,

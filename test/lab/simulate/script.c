@@ -103,13 +103,10 @@ static void pop_answer(lua_State *state, struct buffer *answer)
 	switch (lua_type(state, -1)) {
 	case LUA_TSTRING:
 		text = lua_tolstring(state, -1, &length);
-		buffer_print(answer, "$%zu\r\n", length);
-		buffer_append(answer, text, length);
-		buffer_append(answer, "\r\n", 2);
+		answer_word(answer, (struct word){text, length});
 		break;
 	case LUA_TNUMBER:
-		buffer_print(answer, ":%lld\r\n",
-			     (long long)lua_tonumber(state, -1));
+		answer_number(answer, ':', (int64_t)lua_tonumber(state, -1));
 		break;
 	case LUA_TTABLE:
 		if (answer_field(state, "err", '-', answer) ||
@@ -120,7 +117,7 @@ static void pop_answer(lua_State *state, struct buffer *answer)
 			more = !lua_isnil(state, -1);
 			lua_pop(state, 1);
 		}
-		buffer_print(answer, "*%d\r\n", count);
+		answer_number(answer, '*', count);
 		for (int i = 1; i <= count; i++) {
 			lua_rawgeti(state, -1, i);
 			pop_answer(state, answer);

@@ -101,6 +101,10 @@ bool *store_scripts(struct store *store); /* that it knows, by their number */
 #define SCRIPTS_MOST 64
 
 bool word_is(struct word word, const char *text); /* in any case */
+
+/* As Redis sends them. */
 void answer_error(struct buffer *answer, const char *text);
+void answer_number(struct buffer *answer, char sign, int64_t number);
+void answer_word(struct buffer *answer, struct word word);
 
 #endif
