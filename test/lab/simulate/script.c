@@ -6,6 +6,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <math.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void push_table(lua_State *state, const char *field, const char *text,
 /* Pushes what stands at `at`, and returns where it ends. */
 static const char *push_answer(lua_State *state, const char *at)
 {
-	const char *line = at + 1, *end = strstr(line, "\r\n");
+	const char *line = at + 1, *end = strchr(line, '\r');
 	long long number;
 
 	switch (*at) {
@@ -137,22 +138,32 @@ static void pop_answer(lua_State *state, struct buffer *answer)
 
 /* --- what Redis adds to Lua ------------------------------------------------ */
 
+/* As "%.17g" does, but faster if it is a whole number. */
+static struct word write_number(char text[32], double number)
+{
+	char *end = text + 32, *at;
+
+	if (fabs(number) < 1 || fabs(number) > 1e15 || number != floor(number))
+		return (struct word){
+			text, (size_t)snprintf(text, 32, "%.17g", number)};
+	at = write_integer(end, (int64_t)number);
+	return (struct word){at, (size_t)(end - at)};
+}
+
 static int call(lua_State *state, bool raises)
 {
 	static struct word words[WORDS_MOST];
 	static char numbers[WORDS_MOST][32];
+	static struct buffer answer;
 	int count = lua_gettop(state);
-	struct buffer answer = {0};
 
 	if (count == 0 || count > WORDS_MOST)
 		return luaL_error(state, "Please specify at least one "
 					 "argument for this call");
 	for (int i = 0; i < count; i++) {
 		if (lua_type(state, i + 1) == LUA_TNUMBER) {
-			snprintf(numbers[i], sizeof(numbers[i]), "%.17g",
-				 lua_tonumber(state, i + 1));
-			words[i] =
-				(struct word){numbers[i], strlen(numbers[i])};
+			words[i] = write_number(numbers[i],
+						lua_tonumber(state, i + 1));
 		} else if (lua_type(state, i + 1) == LUA_TSTRING) {
 			words[i].data =
 				lua_tolstring(state, i + 1, &words[i].length);
@@ -162,10 +173,10 @@ static int call(lua_State *state, bool raises)
 					  "must be strings or integers");
 		}
 	}
+	answer.length = 0;
 	store_call(store, words, (size_t)count, &answer);
 	push_answer(state, answer.data);
 	raises = raises && answer.data[0] == '-';
-	buffer_release(&answer);
 	return raises ? lua_error(state) : 1;
 }
 

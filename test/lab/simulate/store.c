@@ -41,6 +41,9 @@ struct store {
 
 bool word_is(struct word word, const char *text)
 {
+	/* mostly it is another word, by its first letter */
+	if (word.length > 0 && (word.data[0] | ' ') != (text[0] | ' '))
+		return false;
 	return word.length == strlen(text) &&
 	       strncasecmp(word.data, text, word.length) == 0;
 }
@@ -103,19 +106,24 @@ static bool read_score(struct word word, double *number)
 /* --- answers --------------------------------------------------------------- */
 
 /* printf(3) would take a tenth of a run. */
-void answer_number(struct buffer *answer, char sign, int64_t number)
+char *write_integer(char *end, int64_t number)
 {
-	char text[32], *at = text + sizeof(text);
 	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
 
-	*--at = '\n';
-	*--at = '\r';
 	do {
-		*--at = (char)('0' + left % 10);
+		*--end = (char)('0' + left % 10);
 		left /= 10;
 	} while (left > 0);
 	if (number < 0)
-		*--at = '-';
+		*--end = '-';
+	return end;
+}
+
+void answer_number(struct buffer *answer, char sign, int64_t number)
+{
+	char text[32] = {[30] = '\r', [31] = '\n'};
+	char *at = write_integer(text + 30, number);
+
 	*--at = sign;
 	buffer_append(answer, at, (size_t)(text + sizeof(text) - at));
 }
@@ -328,15 +336,17 @@ static void do_select(struct call *call)
 
 static void do_time(struct call *call)
 {
-	char text[2][24];
+	const int64_t parts[] = {call->store->now / 1000000,
+				 call->store->now % 1000000};
 
-	snprintf(text[0], sizeof(text[0]), "%" PRId64,
-		 call->store->now / 1000000);
-	snprintf(text[1], sizeof(text[1]), "%" PRId64,
-		 call->store->now % 1000000);
 	answer_count(call->answer, 2);
-	answer_word(call->answer, (struct word){text[0], strlen(text[0])});
-	answer_word(call->answer, (struct word){text[1], strlen(text[1])});
+	for (size_t i = 0; i < 2; i++) {
+		char text[24], *end = text + sizeof(text);
+		char *at = write_integer(end, parts[i]);
+
+		answer_word(call->answer,
+			    (struct word){at, (size_t)(end - at)});
+	}
 }
 
 /* What redlock reads of the section replication. */

@@ -102,6 +102,9 @@ bool *store_scripts(struct store *store); /* that it knows, by their number */
 
 bool word_is(struct word word, const char *text); /* in any case */
 
+/* Its digits, in front of end. Returns where they begin. */
+char *write_integer(char *end, int64_t number);
+
 /* As Redis sends them. */
 void answer_error(struct buffer *answer, const char *text);
 void answer_number(struct buffer *answer, char sign, int64_t number);
