@@ -1,7 +1,7 @@
 /*
  * Scripts, executed by the Lua that Redis has, in surroundings like those that Redis
- * gives them. They are compiled once for all servers; each server knows those only that
- * it was sent since it was started.
+ * gives them. They are compiled once for all servers, and for all runs of one simulate;
+ * each server knows those only that it was sent since it was started.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "store.h"
@@ -25,7 +26,7 @@ static struct script {
 	char sha1[41];
 	int function; /* in the registry */
 } scripts[SCRIPTS_MOST];
-static size_t script_count;
+static size_t script_count, inherited;
 
 void store_sha1(char sha1[41], struct word text)
 {
@@ -312,6 +313,8 @@ static size_t compile(struct word text, struct buffer *answer)
 		fprintf(stderr, "simulate: too many scripts\n");
 		abort();
 	}
+	if (lua == NULL)
+		open_lua();
 	if (luaL_loadbuffer(lua, text.data, text.length, "@user_script") != 0) {
 		buffer_print(answer, "-ERR Error compiling script: %s\r\n",
 			     lua_tostring(lua, -1));
@@ -368,8 +371,6 @@ void store_eval(struct store *of, const struct word *words, size_t count,
 	bool brief = word_is(words[0], "evalsha"), *known = store_scripts(of);
 	size_t n, keys;
 
-	if (lua == NULL)
-		open_lua();
 	if (count < 3) {
 		answer_error(answer, "ERR wrong number of arguments for "
 				     "'eval' command");
@@ -397,4 +398,45 @@ void store_eval(struct store *of, const struct word *words, size_t count,
 	store = of;
 	run(&scripts[n], answer);
 	store = NULL;
+}
+
+/* --- from one run to those after it ---------------------------------------- */
+
+void scripts_hand_on(int fd)
+{
+	for (size_t i = inherited; i < script_count; i++) {
+		const struct word *text = &scripts[i].text;
+
+		if (write(fd, &text->length, sizeof(text->length)) < 0 ||
+		    write(fd, text->data, text->length) < 0)
+			return;
+	}
+}
+
+static bool read_whole(int fd, void *data, size_t size)
+{
+	ssize_t got = 1;
+
+	for (char *at = data; size > 0 && got > 0; at += got, size -= got)
+		got = read(fd, at, size);
+	return got > 0;
+}
+
+void scripts_inherit(int fd)
+{
+	struct buffer answer = {0};
+	struct word script;
+
+	while (script_count < SCRIPTS_MOST / 2 &&
+	       read_whole(fd, &script.length, sizeof(script.length))) {
+		char *text = xcalloc(1, script.length);
+
+		script.data = text;
+		if (read_whole(fd, text, script.length) &&
+		    find_script(script) == script_count)
+			compile(script, &answer);
+		free(text);
+	}
+	inherited = script_count;
+	buffer_release(&answer);
 }

@@ -106,6 +106,7 @@ static void hand_back(void)
 	fflush(NULL);
 	if (write(outcome_fd, &outcome, sizeof(outcome)) < 0)
 		_exit(2);
+	scripts_hand_on(outcome_fd);
 	_exit(0);
 }
 
@@ -230,6 +231,7 @@ static void end(struct job *job, struct outcome *result)
 	int status = 0;
 	ssize_t got = read(job->fd, result, sizeof(*result));
 
+	scripts_inherit(job->fd);
 	close(job->fd);
 	waitpid(job->pid, &status, 0);
 	if (got == (ssize_t)sizeof(*result))

@@ -81,6 +81,11 @@ size_t store_tokens(struct store *store, int64_t now, struct word key,
 /* How many items the key has; 0 if there is none. */
 size_t store_size(struct store *store, int64_t now, struct word key);
 
+/* What a run's process has compiled costs the next ones nothing, if it ends by the first of
+ * these, and the process that starts them reads that by the second. */
+void scripts_hand_on(int fd);
+void scripts_inherit(int fd);
+
 /* In hexadecimal digits. */
 void store_sha1(char sha1[41], struct word text);
 
