@@ -30,11 +30,15 @@ static size_t script_count, inherited;
 
 void store_sha1(char sha1[41], struct word text)
 {
+	static const char digits[] = "0123456789abcdef";
 	unsigned char digest[SHA_DIGEST_LENGTH];
 
 	SHA1((const unsigned char *)text.data, text.length, digest);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(sha1 + 2 * i, 3, "%02x", digest[i]);
+	for (size_t i = 0; i < 2 * sizeof(digest); i += 2) {
+		sha1[i] = digits[digest[i / 2] >> 4];
+		sha1[i + 1] = digits[digest[i / 2] & 15];
+	}
+	sha1[2 * sizeof(digest)] = '\0';
 }
 
 /* --- from answers to Lua, and back ----------------------------------------- */
