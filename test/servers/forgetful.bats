@@ -266,6 +266,17 @@ new_key() {
 	took=$(jq .waited_ms <<<"$output")
 }
 
+@test "a server that has not heard of a release costs the others no vote: they know who it was" {
+	local token
+	servers_start 3
+	token=$("$REDLOCK" acquire --quarantine 0 -t 60s "$KEY")
+	wait_until 'key_held_by "$token" 0 1 2'
+	redlock release -S "$(only 0 1)" "$KEY" "$token"
+	[[ $status == 0 ]] && key_held_by "$token" 2
+	redlock run -n --quarantine 0 "$KEY" echo in
+	expect 0 in
+}
+
 @test "a server that was silent delays one run, or one waiter, and is not waited for again" {
 	local options keys=0 took
 	export XDG_RUNTIME_DIR=$TMP/memory
