@@ -95,17 +95,17 @@ static int64_t keep_for(struct run *run)
 static bool has_succeeded(const struct run *run)
 {
 	return run->cause == 0 && run->supervisor.child.signal == 0 &&
-	       run->supervisor.child.exit == 0 && run->supervisor.lost == NULL;
+	       run->supervisor.child.exit == 0 &&
+	       run->supervisor.lost == NULL && !run->supervisor.max_hold.begun;
 }
 
 /* A round; or, if others must hear of its success, as long as KEY is certainly held, but not
  * for ever: somebody may wait for our end. */
-static struct deadline release_end(const struct run *run,
-				   const struct session *each)
+static struct deadline release_end(const struct session *each)
 {
 	struct deadline round = deadline_in(each->quorum.timeout);
 
-	if (run->settings->once_in == 0 || !has_succeeded(run))
+	if (!each->lock.is_to_be_told)
 		return round;
 	return deadline_later(round, deadline_earlier(each->lock.grant.valid,
 						      deadline_in(NOTE_TIME)));
@@ -118,8 +118,10 @@ static void release_one(void *context, size_t i)
 	struct answer *answer = &each->answer;
 	struct error ignored;
 
-	answer->result = lock_release(&each->lock, run->kept,
-				      release_end(run, each), &answer->error);
+	each->lock.is_to_be_told =
+		run->settings->once_in > 0 && has_succeeded(run);
+	answer->result = lock_release(&each->lock, run->kept, release_end(each),
+				      &answer->error);
 	if (run->kept > 0 && answer->result == LOCK_NOT_HELD)
 		lock_release(&each->lock, 0, deadline_in(each->quorum.timeout),
 			     &ignored);
@@ -139,6 +141,8 @@ static void tell_released(const struct run *run, const struct lock *lock,
 			  const struct answer *answer)
 {
 	const char *key = lock->names.key.data;
+	int64_t passed = clock_ms() - cmd_held_since(&run->session) - run->held;
+	int64_t kept = run->kept > passed ? run->kept - passed : 0;
 	char text[DURATION_TEXT];
 
 	if (lock == run->supervisor.lost || run->cause == ETIME)
@@ -146,15 +150,14 @@ static void tell_released(const struct run *run, const struct lock *lock,
 	if (answer->result == LOCK_NOT_HELD)
 		log_error("%s: the lock was gone before COMMAND ended: %s", key,
 			  answer->error.text);
-	else if (answer->result != LOCK_OK && run->kept > 0 &&
+	else if (answer->result != LOCK_OK && kept > 0 &&
 		 is_kept(&lock->ballot))
 		log_error("%s: held for %s more by --min-hold, unless a "
 			  "replica takes over: %s",
-			  key, duration_format(text, run->kept),
-			  answer->error.text);
-	else if (answer->result != LOCK_OK && run->kept > 0)
+			  key, duration_format(text, kept), answer->error.text);
+	else if (answer->result != LOCK_OK && kept > 0)
 		log_error("%s: not held for the last %s of --min-hold: %s", key,
-			  duration_format(text, run->kept), answer->error.text);
+			  duration_format(text, kept), answer->error.text);
 	else if (answer->result != LOCK_OK)
 		log_error(
 			"%s: not released; the lease ends by itself in %s: %s",

@@ -153,8 +153,9 @@ struct lock {
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
 	struct breaker breaker;
-	bool by_hand; /* a release leaves nothing to --min-hold */
-	int64_t held; /* lock_note_held; 0: as long as this one */
+	bool by_hand;       /* a release leaves nothing to --min-hold */
+	bool is_to_be_told; /* a release: a quorum has to note what has ended */
+	int64_t held;       /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there

@@ -7,6 +7,7 @@
 #include "lock/script.h"
 
 #define AGAIN_PAUSE 50 /* ms, after servers that could not be reached */
+#define HUNG 2         /* rounds without an answer */
 
 /* A server that has released it under one of its names has nothing left to
  * release under another. */
@@ -81,11 +82,15 @@ static void ask_rest(struct lock *lock, int64_t min_hold)
 	}
 }
 
+/* Where KEY is gone nobody notes how the run ended: if a quorum has to, those that were
+ * not reached have to be. */
 static bool is_settled(struct lock *lock)
 {
-	return ballot_has_quorum(&lock->ballot) ||
-	       ballot_said_no(&lock->ballot) || is_out_of_quorums(lock) ||
-	       ballot_is_hopeless(&lock->ballot);
+	const struct ballot *ballot = &lock->ballot;
+
+	return ballot_has_quorum(ballot) || ballot_said_no(ballot) ||
+	       (is_out_of_quorums(lock) && !lock->is_to_be_told) ||
+	       ballot_is_hopeless(ballot);
 }
 
 static void tell_delay(const struct lock *lock, struct deadline until)
@@ -94,8 +99,10 @@ static void tell_delay(const struct lock *lock, struct deadline until)
 	char text[DURATION_TEXT];
 
 	explain_failure(&lock->ballot, &why);
-	log_notice("%s: not released yet, trying for %s more: %s",
-		   lock->names.key.data,
+	log_notice("%s: %s, trying for %s more: %s", lock->names.key.data,
+		   is_out_of_quorums(lock)
+			   ? "released, but its success is not noted yet"
+			   : "not released yet",
 		   duration_format(text, deadline_left(until)), why.text);
 }
 
@@ -118,6 +125,7 @@ static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 	bool told = deadline_left(until) <= quorum->timeout;
 
 	for (;;) {
+		quorum_renew_hung(quorum, HUNG * quorum->timeout);
 		ask_rest(lock, min_hold_left(min_hold, clock_ms() - began));
 		quorum_gather(quorum,
 			      wait_earlier(wait, deadline_in(quorum->timeout)),

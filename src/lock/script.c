@@ -246,8 +246,10 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	server_withdraw(server);
 	if (!server->needs_whole)
 		question.sha1 = sha1_of_both(&question);
-	/* a server that reads both at once executes both (script.h) */
-	later = server_owes_sticky(server) && min_hold == 0;
+	/* a server that reads both at once executes both (script.h); but the short
+	 * script notes no run */
+	later = server_owes_sticky(server) && min_hold == 0 &&
+		!lock->is_to_be_told;
 	ask(&question,
 	    question.sha1 != NULL ? BOTH
 	    : later && lock->wish.kind == KIND_REENTRANT

@@ -247,6 +247,54 @@ noted_late() {
 	noted_late 3
 }
 
+# In a rolling restart: one server never had the lock, and another is away as the command ends.
+@test "--once-in: a success that only a minority has noted is told on, until a majority has" {
+	servers_start 3 --appendonly yes --appendfsync always
+	export REDLOCK_QUARANTINE=0
+	mkdir "$TMP/stamps"
+	server_kill 2
+	spawn run "$REDLOCK" run --once-in 1h -t 60s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	server_restart 2
+	server_kill 0
+	touch "$TMP/end"
+	wait_until 'grep -q ": released, but its success is not noted yet, trying for .* more: " "$TMP/run.err"'
+	server_restart 0
+	finish run
+	[[ $status == 0 ]]
+	[[ $(rcli 0 LLEN "$(record):runs") == 1 && $(rcli 1 LLEN "$(record):runs") == 1 ]]
+	server_kill 1
+	redlock run -w 20s --once-in 1h -t 2s "$KEY" touch "$TMP/again"
+	[[ $status == 75 && ! -e $TMP/again ]]
+}
+
+@test "--once-in: a connection that is silent as the command ends is replaced, and its success noted" {
+	behind_proxies 1
+	scripts_known
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run --once-in 1h -t 60s --server-timeout 2s "$KEY" "$STAMP" -u "$TMP/end" "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	proxy 0 'mute 1' pass
+	touch "$TMP/end"
+	finish run
+	[[ $status == 0 && $(<"$TMP/run.err") != *"not released;"* ]]
+	key_free 0
+	[[ $(rcli 0 LLEN "$(record):runs") == 1 ]]
+}
+
+@test "--once-in: what --max-hold has stopped is no success, and is not told on" {
+	servers_start 1
+	export REDLOCK_QUARANTINE=0
+	spawn run "$REDLOCK" run --once-in 1h --max-hold 2s -t 60s --server-timeout 300ms "$KEY" \
+		sh -c 'trap "touch \"$TMP/told\"; until [ -e \"$TMP/end\" ]; do sleep 0.05; done; exit 0" TERM; while :; do sleep 0.05; done'
+	wait_until '[[ -e $TMP/told ]]'
+	server_stop 0
+	touch "$TMP/end"
+	finish run
+	server_continue 0
+	[[ $status == 124 && $(<"$TMP/run.err") != *"not released yet"* && $(<"$TMP/run.err") == *"not released;"* ]]
+}
+
 @test "--once-in: a signal ends the telling of a success, and a failure is not told so long" {
 	servers_start 1
 	export REDLOCK_QUARANTINE=0
