@@ -29,11 +29,11 @@ _redlock_servers() {
 			;;
 		-S* | --server=* | --config=* | --set=* | --server-timeout=* | --cacert=* | \
 			--crl=* | --cert=* | --key-file=* | --sni=* | --also=* | --insecure) _redlock_quote "$1" ;;
-		-[nxsrqv]*S) # -nS URL
+		-[nxesrqv]*S) # -nS URL
 			_redlock_quote "-S${2-}"
 			[ "$#" -eq 1 ] || shift
 			;;
-		-[nxsrqv]*S*) _redlock_quote "-S${1#*S}" ;;
+		-[nxesrqv]*S*) _redlock_quote "-S${1#*S}" ;;
 		esac
 		shift
 	done

@@ -144,7 +144,7 @@ static int print_lines(const struct doctor *doctor,
 		if (doctor->well && !settings->quiet)
 			cmd_add_line(&text, verdict, STDOUT_FILENO, "\n");
 	}
-	status = text.length > 0 ? cmd_print(text.data, text.length) : 0;
+	status = text.length > 0 ? cmd_show(text.data, text.length) : 0;
 	buffer_release(&text);
 	return status;
 }

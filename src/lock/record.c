@@ -175,8 +175,7 @@ void record_describe_breaker(struct buffer *text, const char *reason)
 	describe(text, "by", name.data, name.length);
 	buffer_release(&name);
 	if (reason != NULL)
-		describe(text, "reason", reason,
-			 strnlen(reason, REASON_LONGEST));
+		describe(text, "reason", reason, cut(reason, REASON_LONGEST));
 }
 
 void record_read_breaker(struct breaker *breaker, const char *text,

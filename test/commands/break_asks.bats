@@ -219,8 +219,14 @@ waits_and_holds() {
 	done
 }
 
-@test "a reason is cut after 200 bytes, and is no more than text to the holder" {
+@test "a reason is cut after 200 bytes, between letters, and is no more than text to the holder" {
+	local many
 	only 0
+	many=$(printf 'é%.0s' {1..120})
+	holds letters -t 3s
+	LC_ALL=C.UTF-8 redlock break -y --reason "a$many" "$KEY"
+	finish letters
+	[[ $status == 76 && ($stderr == *"\xa9':"* || $stderr == *"é':"*) ]]
 	holds first -t 3s
 	redlock break -y --reason "a'\$(touch $TMP/gone)%n%s"$'\nby=root@nowhere\n'"$(printf '%0300d' 0)" "$KEY"
 	expect 0 "$KEY: $RELEASED" "$WAITING"

@@ -420,7 +420,7 @@ unread() {
 	local code command
 	servers_start 1
 	redlock acquire "$KEY"
-	for command in list "status $KEY" help 'run --help'; do
+	for command in list "status $KEY" doctor help 'run --help'; do
 		code=0
 		# shellcheck disable=SC2086 # words
 		unread env --default-signal=PIPE "$REDLOCK" $command || code=$?

@@ -308,7 +308,7 @@ is_free() {
 		redlock_with "$KEY" --server="$SERVERS" -t 5s -- redlock_check "$KEY" || exit 3
 		redlock_with "a'b \$c" -S"$SERVERS" -- redlock_check "a'b \$c" || exit 4
 		redlock status -S "$SERVERS" -q "a'b \$c" && exit 5
-		redlock_with "$KEY" -nS "$SERVERS" -- redlock_check "$KEY" || exit 6
+		redlock_with "$KEY" -enS "$SERVERS" -- redlock_check "$KEY" || exit 6
 		redlock status -S "$SERVERS" -q "$KEY" && exit 7
 		redlock_with "$KEY" -xS"$SERVERS" -- redlock_check "$KEY" || exit 8
 		redlock status -S "$SERVERS" -q "$KEY" && exit 9

@@ -284,7 +284,7 @@ noted_late() {
 
 @test "--once-in: what --max-hold has stopped is no success, and is not told on" {
 	servers_start 1
-	export REDLOCK_QUARANTINE=0
+	export REDLOCK_QUARANTINE=0 TMP
 	spawn run "$REDLOCK" run --once-in 1h --max-hold 2s -t 60s --server-timeout 300ms "$KEY" \
 		sh -c 'trap "touch \"$TMP/told\"; until [ -e \"$TMP/end\" ]; do sleep 0.05; done; exit 0" TERM; while :; do sleep 0.05; done'
 	wait_until '[[ -e $TMP/told ]]'
