@@ -78,7 +78,7 @@ bool slots_are_split(const struct ballot *ballot)
 		       quorum_size(ballot->quorum);
 }
 
-size_t slots_most(const struct ballot *ballot)
+size_t slots_most(const struct ballot *ballot, bool contested)
 {
 	size_t most = 0;
 
@@ -88,8 +88,8 @@ size_t slots_most(const struct ballot *ballot)
 		for (size_t k = 0; k < ballot->quorum->count; k++)
 			count += ballot_is_granted(ballot, i) &&
 				 ballot_is_granted(ballot, k) &&
-				 !ballot->slots[i].contested &&
-				 !ballot->slots[k].contested &&
+				 (contested || (!ballot->slots[i].contested &&
+						!ballot->slots[k].contested)) &&
 				 ballot->slots[i].own == ballot->slots[k].own;
 		if (count > most)
 			most = count;

@@ -5,7 +5,7 @@
  *	slots_hear(ballot, i, slot, free);  a grant tells its slot, and free ones
  *	slots_weigh(ballot);                VOTE_YES or VOTE_ELSEWHERE
  *	slots_are_split(ballot);            a majority, but for different slots
- *	slots_most(ballot);                 how many grants are for one slot
+ *	slots_most(ballot, contested);      how many grants are for one slot
  *	slots_target(ballot, moves);        where to move those votes
  *	slots_settle(ballot);               a quorum: from here on only its slot counts
  *
@@ -51,8 +51,9 @@ void slots_weigh(struct ballot *ballot);
 /* Whether a quorum has granted a permit, but for different slots. */
 bool slots_are_split(const struct ballot *ballot);
 
-/* On how many servers we have one slot, at most, whether that counts yet or not. */
-size_t slots_most(const struct ballot *ballot);
+/* On how many servers we have one slot, at most, whether that counts yet or not. contested:
+ * with those where perhaps another has it. */
+size_t slots_most(const struct ballot *ballot, bool contested);
 
 /* The slot that is free or ours on most servers; 0 if these are no quorum, or the votes
  * were moved too often. */

@@ -219,23 +219,26 @@ static void ask_for_the_rest(struct queue *queue)
 }
 
 /* Until when the servers that have not answered may still make our votes a
- * quorum; passed if they are too few. */
+ * quorum; passed if they are too few, or none. What they say may also free a vote of the
+ * doubt that somebody else has its slot. */
 static struct deadline end_of_silence(const struct queue *queue)
 {
-	size_t possible = slots_most(&queue->lock->ballot);
+	const struct ballot *ballot = &queue->lock->ballot;
+	size_t silent = 0;
 	struct deadline end = deadline_never();
 
-	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++) {
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		struct deadline hope =
 			deadline_later(requests_hope(&queue->requests, i),
 				       requests_replicas(&queue->requests, i));
 
 		if (deadline_passed(hope))
 			continue;
-		possible++;
+		silent++;
 		end = deadline_earlier(end, hope);
 	}
-	return possible < quorum_size(queue->lock->ballot.quorum)
+	return silent == 0 || slots_most(ballot, true) + silent <
+				       quorum_size(ballot->quorum)
 		       ? deadline_at(0)
 		       : end;
 }
@@ -283,7 +286,7 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	struct deadline silence = end_of_silence(queue);
 
 	if (held + count_behind(ballot) == 0 ||
-	    (slots_most(ballot) >= quorum && !slots_are_split(ballot)) ||
+	    (slots_most(ballot, false) >= quorum && !slots_are_split(ballot)) ||
 	    lock->wish.kind == KIND_NONE) {
 		queue->partial = 0;
 		memcpy(queue->before, ballot->token_prefix,
