@@ -265,6 +265,17 @@ static void unite(struct queue *queue)
 	queue->asked_again = true;
 }
 
+/* Grants that are enough, but do not all count: a server that we have given KEY back to may
+ * have it for us now. */
+static void ask_where_given_back(struct queue *queue, struct deadline *wake)
+{
+	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
+		if (queue->requests.at[i].left)
+			queue->requests.at[i].due = deadline_at(0);
+	requests_ask_due(&queue->requests);
+	*wake = deadline_earlier(*wake, requests_next(&queue->requests));
+}
+
 /*
  * Whether the vote is split: there are some votes, but no quorum, and the servers
  * that have not answered yet cannot make it one. Then the other servers are asked
@@ -288,6 +299,8 @@ static bool is_split(struct queue *queue, struct deadline *wake)
 	if (held + count_behind(ballot) == 0 ||
 	    (slots_most(ballot, false) >= quorum && !slots_are_split(ballot)) ||
 	    lock->wish.kind == KIND_NONE) {
+		if (held >= quorum)
+			ask_where_given_back(queue, wake);
 		queue->partial = 0;
 		memcpy(queue->before, ballot->token_prefix,
 		       sizeof(queue->before));

@@ -48,6 +48,7 @@ static void ask(struct requests *requests, size_t i)
 	bool failed = ballot->vote[i] == VOTE_FAILED;
 
 	at->sent++;
+	at->left = false;
 	at->sent_at[at->sent % REQUESTS_RECENT] = now;
 	if (at->oldest + REQUESTS_RECENT <= at->sent)
 		at->oldest = at->sent - REQUESTS_RECENT + 1;
@@ -213,7 +214,7 @@ void requests_give_back(struct requests *requests, size_t i)
 	requests->lock->barred[i] = quorum_is_waiting(ballot->quorum, i);
 	script_release(requests->lock, i, 0);
 	ballot->vote[i] = VOTE_PENDING;
-	at->giving_back = true;
+	at->giving_back = at->left = true;
 	at->gave_back = clock_ms();
 	at->granted = false;
 	at->oldest = at->sent + 1;

@@ -45,6 +45,7 @@ struct requests {
 		int64_t pause;         /* ms, doubled with each try */
 		bool giving_back;
 		int64_t gave_back; /* when */
+		bool left; /* given back, and not asked since: no place of ours */
 		/* if replicas are to have it: it was granted, and the last request
 		 * asks them */
 		bool granted, asks_replicas;
