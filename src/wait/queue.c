@@ -446,15 +446,21 @@ static bool is_cut_off(const struct lock *lock)
 }
 
 /* Servers that this attempt cannot ask again (requests_give_back) leave no quorum of the
- * others that can be reached. */
-static bool is_barred_out(const struct lock *lock)
+ * others that can be reached. Nor do those that it would ask only after a while, if it has no
+ * vote left: so it stands in the lines of too few. */
+static bool is_barred_out(const struct queue *queue)
 {
+	const struct lock *lock = queue->lock;
 	const struct ballot *ballot = &lock->ballot;
+	bool none = granted(lock) == 0;
 	size_t barred = 0, failed = 0;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		barred += lock->barred[i];
-		failed += !lock->barred[i] && ballot->vote[i] == VOTE_FAILED;
+		bool out =
+			lock->barred[i] || (none && queue->requests.at[i].left);
+
+		barred += out;
+		failed += !out && ballot->vote[i] == VOTE_FAILED;
 	}
 	return barred > 0 &&
 	       barred + failed >
@@ -546,7 +552,7 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 			return queue_lacks_quorum(queue, error) ? LOCK_ERROR
 								: LOCK_BUSY;
 		watch_outage(queue);
-		if (is_barred_out(lock))
+		if (is_barred_out(queue))
 			return miss(queue, LOCK_AGAIN);
 		requests_ask_due(&queue->requests);
 		wake = deadline_earlier(wake, requests_next(&queue->requests));
