@@ -37,7 +37,7 @@
  * `redlock release` by the same user on this machine is no loss: it finds the
  * keeper by a note in the runtime directory (runtime.h), which names its process,
  * the token and KEY, and has it give the lock back, by SIGUSR2. The keeper does so at its
- * own servers, whatever servers the release was told of, appends to its note how that
+ * own servers, whatever servers the release names, appends to its note how that
  * went, and ends. So nobody ever takes KEY from a process that goes on, and a release
  * that goes astray leaves no lock that nobody renews. A keeper of several locks has one
  * note with all of them, and is ended by the release of all; the release of some of them

@@ -96,7 +96,7 @@ setup() {
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
-@test "a release that is told of other servers has the keeper give the lock back at its own" {
+@test "a release that names other servers has the keeper give the lock back at its own" {
 	local other
 	for other in "$REDLOCK_SERVERS?db=1" unix:///nonexistent/s; do
 		OTHER=$other script job <<-'end'
@@ -119,7 +119,7 @@ setup() {
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
-@test "of two keepers with one token a release ends the one at the servers that it is told of" {
+@test "of two keepers with one token a release ends the one at the servers that it names" {
 	local name
 	sleep 600 3>&- 4>&- &
 	local pid=$! first=$REDLOCK_SERVERS second=$REDLOCK_SERVERS?db=1
