@@ -87,6 +87,11 @@ void trust_hear_holder(struct ballot *ballot, size_t i, const char *holder,
 	report->since = report->asked - clamp(held, AGE_LONGEST);
 }
 
+void trust_hear_overtaken(struct ballot *ballot, size_t i)
+{
+	ballot->report[i].is_held = false;
+}
+
 /* "slot held token ", each; what is no such thing ends it. */
 static bool read_tenant(const char **text, int64_t asked, struct tenant *tenant)
 {

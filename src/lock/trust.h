@@ -107,6 +107,10 @@ void trust_learn(struct ballot *ballot, int64_t ttl);
 void trust_hear_tenants(struct ballot *ballot, size_t server, const char *text,
 			int64_t ttl);
 
+/* The server has granted it since the refusal that was noted last: whom that named does not hold it
+ * there any more. (An answer with a grant says so itself.) */
+void trust_hear_overtaken(struct ballot *ballot, size_t server);
+
 /* Separates the grants that count from those that do not. */
 void trust_weigh(struct ballot *ballot);
 

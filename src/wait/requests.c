@@ -295,6 +295,7 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	if (ballot->has_run)
 		return;
 	if (overtaken && ballot->vote[i] == VOTE_HELD) {
+		trust_hear_overtaken(ballot, i);
 		attempt_count(lock, i, ballot->fence[i]);
 		return;
 	}
