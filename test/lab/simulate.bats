@@ -57,6 +57,25 @@ setup() {
 	done
 }
 
+# goes_on WHY SEED [OPTION]: in that run somebody waited for a heartbeat or two.
+goes_on() {
+	run "$SIMULATE" --peace "${@:3}" "$2"
+	[[ $status == 0 ]] || {
+		echo "$1: $output" >&2
+		return 1
+	}
+}
+
+@test "nobody waits until servers are asked again after heartbeats" {
+	goes_on "a refusal that its message has overtaken" 243
+	goes_on "a vote that does not count, and one given back" 125
+	goes_on "a server whose word frees votes is heard last" 561
+	goes_on "votes for two slots, one of which does not count" 859
+	goes_on "votes for two slots, one of which does not count" 305 --permits
+	goes_on "all votes were given back" 237
+	goes_on "all votes were given back" 383 --permits
+}
+
 @test "the same seed is the same run, byte for byte" {
 	"$SIMULATE" --trace 2 >"$BATS_TEST_TMPDIR/1"
 	"$SIMULATE" --trace 2 >"$BATS_TEST_TMPDIR/2"

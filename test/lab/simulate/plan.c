@@ -37,7 +37,7 @@
 #define CONTENDER (100 * MS) /* more, for each who waits: split votes */
 
 struct plan plan;
-bool plan_permits, plan_several, plan_crowds, plan_peace, plan_strict;
+bool plan_permits, plan_several, plan_crowds, plan_peace;
 size_t plan_faults[FAULT_KINDS];
 
 static int64_t usual[HOSTS_MOST][NODES_MOST]; /* distances, without faults */
@@ -710,12 +710,23 @@ bool plan_is_well(size_t client, size_t node, int64_t since)
 	       client_process(client)->trap == 0;
 }
 
+/* With one more server away there would be no majority: whoever lacks one vote has a split vote. */
+static bool needs_every_server(void)
+{
+	size_t away = 0;
+
+	for (size_t i = 0; i < plan.servers; i++)
+		away += plan.away[i];
+	return away > 0 && away == (plan.servers - 1) / 2;
+}
+
 int64_t plan_needless(size_t client)
 {
 	const struct client_plan *its = &plan.client[client];
-	int64_t asks_again = plan_strict ? 0 : 2 * lease_heartbeat(its->ttl);
+	int64_t splits =
+		needs_every_server() ? 2 * lease_heartbeat(its->ttl) : 0;
 
-	return (NEEDLESS + asks_again) * MS + 20 * plan_way() +
+	return (NEEDLESS + splits) * MS + 20 * plan_way() +
 	       (int64_t)plan.key[its->key].users * CONTENDER;
 }
 

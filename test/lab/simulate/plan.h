@@ -183,8 +183,7 @@ extern bool plan_permits; /* --permits: all keys have two or more */
 extern bool plan_several; /* --several: some clients want several keys */
 extern bool
 	plan_crowds; /* --crowds: many clients come at once, to several servers */
-extern bool plan_peace;  /* --peace: plan.peace */
-extern bool plan_strict; /* --strict: plan_needless() is short */
+extern bool plan_peace; /* --peace: plan.peace */
 
 /* servers: 0: as the seed has it */
 void plan_draw(uint64_t seed, size_t servers);
@@ -230,8 +229,9 @@ int64_t plan_idle(void);
 int64_t plan_free(void);
 
 /* The longest (us) that a client may wait while there is peace, and a quorum of servers has
- * nothing for others. A server to which it has given KEY back is asked again after two heartbeats
- * (requests.h); with --strict that is too long. */
+ * nothing for others: less than two heartbeats, after which all are asked again. It may be
+ * those, too, if so many servers are away that each who waits needs the votes of all others: then
+ * votes split often, and each time for a random pause. */
 int64_t plan_needless(size_t client);
 
 /* This client holds its key: what was armed befalls it soon. */

@@ -2,8 +2,8 @@
  * Simulates redlock: its own code and its own scripts, on servers, networks and clocks
  * that misbehave, in virtual time.
  *
- *	simulate [--servers N] [--permits] [--several] [--crowds] [--peace] [--strict]
- *	         [--jobs N] FIRST [LAST]
+ *	simulate [--servers N] [--permits] [--several] [--crowds] [--peace] [--jobs N]
+ *	         FIRST [LAST]
  *	simulate --trace [--drop LIST] SEED
  *	simulate --shrink SEED
  *	simulate --record FILE SEED
@@ -17,8 +17,7 @@
  * some clients want two or three of them at once. With --crowds up to sixteen come at the
  * same moment, again and again, and most do not wait, or all do. With --peace nothing befalls
  * anybody, or little, and some come at the same moment to keys that are new, again and again:
- * whoever waits then without need is seen best (needless.h). With --strict he may not even
- * wait for two heartbeats: as it is, redlock does in some of these runs.
+ * whoever waits then without need is seen best (needless.h).
  *
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that showed it at 1da40d5 (a seed is another run since;
@@ -410,8 +409,7 @@ static int shrink(uint64_t seed, struct options *options)
 static void fail_usage(void)
 {
 	fprintf(stderr, "usage: simulate [--servers N] [--permits] [--several] "
-			"[--crowds] [--peace] [--strict] [--jobs N] FIRST "
-			"[LAST]\n"
+			"[--crowds] [--peace] [--jobs N] FIRST [LAST]\n"
 			"       simulate --trace [--drop LIST] SEED\n"
 			"       simulate --shrink SEED\n"
 			"       simulate --record FILE SEED\n");
@@ -426,7 +424,6 @@ static void read_options(int argc, char **argv, struct options *options)
 		{"several", no_argument, NULL, 'm'},
 		{"crowds", no_argument, NULL, 'c'},
 		{"peace", no_argument, NULL, 'q'},
-		{"strict", no_argument, NULL, 'x'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"drop", required_argument, NULL, 'd'},
 		{"trace", no_argument, NULL, 't'},
@@ -448,8 +445,6 @@ static void read_options(int argc, char **argv, struct options *options)
 			plan_crowds = true;
 		else if (option == 'q')
 			plan_peace = true;
-		else if (option == 'x')
-			plan_strict = true;
 		else if (option == 'j')
 			options->jobs = strtoul(optarg, NULL, 10);
 		else if (option == 'd')
