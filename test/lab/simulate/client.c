@@ -16,6 +16,10 @@
 #include "stands.h"
 #include "wait/waiter.h"
 
+#define SPARED \
+	(20 *  \
+	 MS) /* that a client which need not run stays away, at the least */
+
 /* COMMAND and its guard: other processes than redlock, which nobody stops. */
 struct command {
 	bool runs, begun; /* begun: the guard has, and takes nothing back */
@@ -37,6 +41,7 @@ struct client {
 	const struct session *trying;  /* of its redlock */
 	const char *scripts;           /* the token that a script has */
 	struct fiber *supervisor;      /* waits for COMMAND */
+	bool spared;                   /* this life: it need not run */
 	bool ends;
 };
 
@@ -306,6 +311,7 @@ static enum lock_result take(struct client *client, struct session *session)
 	judge_served(client->number);
 	if (result == LOCK_BUSY && busy.has_run) {
 		tell(client, "need not run");
+		client->spared = true;
 		once_refused(client->number, key_of(client, session, about));
 		judge_spared(client->number);
 	} else if (result == LOCK_ERROR) {
@@ -574,8 +580,9 @@ static void *live(void *argument)
 	if (network_open(&client->process) > 0)
 		world_violation("client %zu leaves descriptors open",
 				client->number);
-	world_at(plan_return(client->number, &client->chance), do_live, client,
-		 0);
+	world_at(plan_return(client->number, &client->chance) +
+			 (client->spared ? SPARED : 0),
+		 do_live, client, 0);
 	return NULL;
 }
 
@@ -604,6 +611,7 @@ static void do_live(void *context, uint64_t value)
 	}
 	if (plan.boots && chance_is(&client->boots, 300))
 		restart_host(client);
+	client->spared = false;
 	client->process.life++;
 	world_start(&client->process, live, client);
 }
