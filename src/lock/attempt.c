@@ -14,7 +14,8 @@
 #include "lock/slots.h"
 #include "lock/trust.h"
 
-#define MOMENT 25 /* ms that servers may be slower than the quorum */
+#define MOMENT 25            /* ms that servers may be slower than the quorum */
+#define FENCE_AHEAD 86400000 /* that a clock may lift a fence */
 
 /* Those who compete for KEY begin at different slots. */
 static void draw_slot(struct lock *lock)
@@ -290,6 +291,31 @@ static struct wait next_round(const struct lock *lock, int interrupt)
 			     interrupt};
 }
 
+/*
+ * The largest fence of the quorum. An owner that enters again keeps the fence, on which its
+ * servers agree. If they do not, what they have may be left of attempts that others have
+ * had KEY after, on servers that have forgotten that since: the clock tells how far the
+ * fences may have come. A wrong one does not lift it by more than a day, as in settle.lua.
+ */
+static int64_t largest_fence(const struct lock *lock)
+{
+	const struct ballot *ballot = &lock->ballot;
+	int64_t largest = 0, least = INT64_MAX, now = clock_wall_ms();
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		if (ballot->vote[i] != VOTE_YES)
+			continue;
+		if (ballot->fence[i] > largest)
+			largest = ballot->fence[i];
+		if (ballot->fence[i] < least)
+			least = ballot->fence[i];
+	}
+	if (lock->wish.kind != KIND_REENTRANT || least >= largest ||
+	    now <= largest)
+		return largest;
+	return now - largest < FENCE_AHEAD ? now : largest + FENCE_AHEAD;
+}
+
 enum lock_result attempt_raise(struct lock *lock, int interrupt,
 			       struct error *error)
 {
@@ -297,12 +323,9 @@ enum lock_result attempt_raise(struct lock *lock, int interrupt,
 	struct reply_handler handler = {lock, on_raise, lock_is_decided};
 	struct wait wait = next_round(lock, interrupt);
 
-	lock->grant.fence = lock->grant.seen = 0;
+	lock->grant.seen = 0;
 	lock->grant.slot = slots_settle(ballot);
-	for (size_t i = 0; i < ballot->quorum->count; i++)
-		if (ballot->vote[i] == VOTE_YES &&
-		    ballot->fence[i] > lock->grant.fence)
-			lock->grant.fence = ballot->fence[i];
+	lock->grant.fence = largest_fence(lock);
 	quorum_round(ballot->quorum);
 	ask_raise(lock);
 	if (quorum_gather(ballot->quorum, wait, &handler) == GATHER_INTERRUPTED)

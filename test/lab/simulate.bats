@@ -57,7 +57,7 @@ setup() {
 	done
 }
 
-# goes_on WHY SEED [OPTION]: in that run somebody waited for a heartbeat or two.
+# goes_on WHY SEED [OPTION]: in that run somebody waited for a heartbeat or two, or got a smaller fence.
 goes_on() {
 	run "$SIMULATE" --peace "${@:3}" "$2"
 	[[ $status == 0 ]] || {
@@ -66,7 +66,7 @@ goes_on() {
 	}
 }
 
-@test "nobody waits until servers are asked again after heartbeats" {
+@test "nobody waits until servers are asked again after heartbeats, and no fence falls" {
 	goes_on "a refusal that its message has overtaken" 243
 	goes_on "a vote that does not count, and one given back" 125
 	goes_on "a server whose word frees votes is heard last" 561
@@ -74,6 +74,7 @@ goes_on() {
 	goes_on "votes for two slots, one of which does not count" 305 --permits
 	goes_on "all votes were given back" 237
 	goes_on "all votes were given back" 383 --permits
+	goes_on "fences that two attempts of an owner have left" 3218
 }
 
 @test "the same seed is the same run, byte for byte" {

@@ -266,6 +266,24 @@ new_key() {
 	took=$(jq .waited_ms <<<"$output")
 }
 
+# Servers 1 and 2 have what is left of two attempts. After these somebody has had KEY on servers 0 and 1; 1 has forgotten
+# that, and 0 is away.
+@test "an owner gets a fence by the clock if its servers do not agree on the one that it had" {
+	local after i
+	servers_start 3
+	for i in 1 2; do
+		"$REDLOCK" acquire -r --token owner -t 60s --quarantine 0 -S "$(server_url "$i")" "$KEY" >/dev/null
+		rcli "$i" HINCRBY "$(record)" fence -$((i * 5000))
+	done
+	server_kill 0
+	after=$(($(date +%s%3N)))
+	fence() { "$REDLOCK" acquire -r --token owner -n --quarantine 0 --format json "$KEY" | jq .fence; }
+	i=$(fence)
+	((i >= after))
+	[[ $(rcli 1 HGET "$(record)" fence) == "$i" && $(rcli 2 HGET "$(record)" fence) == "$i" ]]
+	[[ $(fence) == "$i" ]] # it keeps that one
+}
+
 @test "a server that has not heard of a release costs the others no vote: they know who it was" {
 	local token
 	servers_start 3
