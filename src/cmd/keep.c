@@ -251,7 +251,8 @@ static void keep(struct keeper *keeper, struct session *session)
 		partings[i] = (struct parting){answer->result, answer->error};
 	}
 	note_ends(keeper, session, kept);
-	keeper_forget(keeper, session->locks, session->count, partings);
+	keeper_forget(keeper, session->locks, session->count,
+		      kept != KEPT_GIVEN_BACK ? partings : NULL);
 }
 
 int keep_start(struct keeper *keeper, struct session *session, pid_t *child)

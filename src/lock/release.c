@@ -7,7 +7,7 @@
 #include "lock/script.h"
 
 #define AGAIN_PAUSE 50 /* ms, after servers that could not be reached */
-#define HUNG 2         /* rounds without an answer */
+#define HUNG 2         /* rounds, after which a silent connection is replaced */
 
 /* A server that has released it under one of its names has nothing left to
  * release under another. */
@@ -125,7 +125,9 @@ static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 	bool told = deadline_left(until) <= quorum->timeout;
 
 	for (;;) {
-		quorum_renew_hung(quorum, HUNG * quorum->timeout);
+		/* where an acquire may be executed yet, the release has to follow it */
+		if (clock_ms() - began >= HUNG * quorum->timeout)
+			quorum_renew_silent(quorum);
 		ask_rest(lock, min_hold_left(min_hold, clock_ms() - began));
 		quorum_gather(quorum,
 			      wait_earlier(wait, deadline_in(quorum->timeout)),

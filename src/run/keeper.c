@@ -333,7 +333,8 @@ void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
 {
 	char path[NOTE_PATH];
 
-	append_partings(keeper, locks, count, partings);
+	if (partings != NULL)
+		append_partings(keeper, locks, count, partings);
 	if (note_path(NOTE, getpid(), path) == 0)
 		unlink(path);
 	if (note_path(NOTE_OF_SERVERS, getpid(), path) == 0)

@@ -128,7 +128,7 @@ struct parting {
 };
 
 /* Removes the note of this process, and tells whoever has dismissed it of the partings,
- * by index. */
+ * by index. NULL: the locks were left. */
 void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
 		   size_t count, const struct parting *partings);
 
