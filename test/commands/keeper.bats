@@ -163,6 +163,30 @@ setup() {
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
+@test "two releases at once free KEY; a keeper that is stopped keeps no release from its end" {
+	local token
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	token=$("$REDLOCK" acquire --pid $pid -t 1h "$KEY")
+	spawn first "$REDLOCK" release "$KEY" "$token"
+	redlock release "$KEY" "$token"
+	[[ $status == 0 || $stderr == *"KEY is gone" ]] # if the other one was over before it
+	finish first
+	[[ $status == 0 || $stderr == *"KEY is gone" ]]
+	run ! is_held
+	token=$("$REDLOCK" acquire --pid $pid -t 1h "$KEY")
+	kill -STOP "$(keepers)"
+	redlock release --server-timeout 100ms "$KEY" "$token"
+	expect 0
+	run ! is_held
+	kill -CONT "$(keepers)"
+	wait_until '[[ ! $(keepers) ]]'
+	is_alive $pid
+	kill $pid
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "keepers and releases of an earlier redlock understand ours: the keeper leaves the lock, the release gives it back" {
 	script job <<-'end'
 		trap 'said lost' TERM
