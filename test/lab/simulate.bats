@@ -113,7 +113,7 @@ finds() {
 }
 
 @test "the simulation finds a renewal that counts another slot" {
-	finds slot-unchecked 113 ", and only 2 servers have it for as long" --permits
+	finds slot-unchecked 113 "client 3 believes in key2 until" --permits
 }
 
 @test "a run that breaks a promise can be made smaller" {
