@@ -198,9 +198,9 @@ static void note_run(struct run *run, struct lock *lock)
 		buffer_print(&how, "overdue");
 	else
 		print_end(&how, run);
-	lock_note_end(lock, run->taken.waited, how.data);
 	if (run->session.count > 1)
 		lock_note_held(lock, run->held);
+	lock_note_end(lock, run->taken.waited, how.data);
 	buffer_release(&how);
 }
 

@@ -58,13 +58,22 @@ void lock_describe_history(struct lock *lock, int64_t remember)
 
 void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 {
+	const struct grant *grant = &lock->grant;
+	int64_t held =
+		lock->held > 0 ? lock->held : clock_ms() - grant->acquired;
+
 	lock->ended.length = 0;
+	if (grant->acquired > 0)
+		buffer_print(&lock->ended, "%.16s %" PRId64 " ", grant->token,
+			     held);
 	buffer_print(&lock->ended, "%" PRId64 " ", lock->grant.fence);
 	if (waited >= 0)
 		buffer_print(&lock->ended, "%" PRId64 " ", waited);
 	else
 		buffer_print(&lock->ended, "- ");
 	output_visible(&lock->ended, how, strnlen(how, 250), 1);
+	if (grant->acquired > 0)
+		buffer_print(&lock->ended, "\n");
 }
 
 void lock_note_held(struct lock *lock, int64_t held)

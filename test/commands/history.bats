@@ -588,6 +588,22 @@ from_the_last_key() {
 	expect 75 '' "redlock: $KEY: .*--once-in lets it run again in (1h|59m[0-9]+s)"
 }
 
+@test "history: what the release takes is no part of a run" {
+	local began continued
+	servers_start 1
+	only 0
+	began=$(now_ms)
+	spawn holder "$REDLOCK" run -t 2m --server-timeout 30s "$KEY" sh -c "kill -STOP $(server_pid 0)"
+	wait_until '[[ $(state "$(server_pid 0)") == T ]]'
+	pause 2
+	continued=$(now_ms)
+	server_continue 0
+	finish holder
+	expect 0
+	redlock history --format json "$KEY"
+	[[ $(of ".runs[0] | .held_ms < $continued - $began - 1000") == true ]]
+}
+
 @test "--once-in, history: with several keys a run begins when the last of them is granted" {
 	on_one_and_three from_the_last_key
 }
@@ -795,7 +811,7 @@ remembers() {
 	redlock run --remember 1h "$KEY" true
 	for name in "{$KEY}:redlock" "{$KEY}:redlock:runs"; do
 		ttl=$(rcli 0 PTTL "$name")
-		((ttl > 3000000 && ttl <= 3600000 + 30000)) || { echo "$name: $ttl" >&2; return 1; }
+		((ttl > 3000000 && ttl <= (3600000 + 30000) * 65 / 64)) || { echo "$name: $ttl" >&2; return 1; }
 	done
 	token=$("$REDLOCK" acquire --remember 30d "$KEY")
 	redlock release "$KEY" "$token"
@@ -808,7 +824,40 @@ remembers() {
 	# and no later run makes that shorter
 	redlock run "$KEY-2" true
 	redlock run --remember 1s "$KEY-2" false
-	(($(rcli 0 PTTL "{$KEY-2}:redlock:runs") > 2590000000))
+	for name in "{$KEY-2}:redlock" "{$KEY-2}:redlock:runs"; do
+		(($(rcli 0 PTTL "$name") > 2590000000)) || { echo "$name: $(rcli 0 PTTL "$name")" >&2; return 1; }
+	done
+}
+
+prolonged() {
+	local name
+	redlock run "$KEY" true
+	for name in "$(record)" "$(record):runs"; do
+		rcli 0 PEXPIRE "$name" 604000000 >/dev/null
+	done
+	"$@"
+	for name in "$(record)" "$(record):runs"; do
+		(($(rcli 0 PTTL "$name") > 604700000)) || { echo "$name: $(rcli 0 PTTL "$name")" >&2; return 1; }
+	done
+}
+
+held_long() {
+	local token
+	token=$("$REDLOCK" acquire -t 20s "$KEY")
+	for name in "$(record)" "$(record):runs"; do
+		rcli 0 PEXPIRE "$name" 604000000 >/dev/null
+	done
+	redlock extend "$KEY" "$token"
+	expect 0
+}
+
+run_again() {
+	redlock run "$KEY" false
+}
+
+@test "--remember: each grant and each renewal sees to it that the record and the history last" {
+	on_one_and_three prolonged run_again
+	KEY=$KEY-held on_one_and_three prolonged held_long
 }
 
 a_week() {
@@ -819,7 +868,7 @@ a_week() {
 		wait_until '[[ $(rcli "$i" LLEN "$(record):runs") == 1 ]]'
 		for name in "$(record)" "$(record):runs"; do
 			ttl=$(rcli "$i" PTTL "$name")
-			((ttl > 604700000 && ttl <= 604800000 + 30000))
+			((ttl > 604700000 && ttl <= (604800000 + 30000) * 65 / 64))
 		done
 	done
 }

@@ -254,7 +254,7 @@ record_of() {
 	first=$output
 	[[ $(rcli 0 EXISTS "$KEY") == 0 && $(fence_at 0) == "$first" ]]
 	ttl=$(rcli 0 PTTL "$(record)")
-	((ttl > week - 60000 && ttl <= week + 20000))
+	((ttl > week - 60000 && ttl <= (week + 20000) * 65 / 64))
 	redlock run -S "$(server_url 0)" "$KEY" sh -c 'echo $REDLOCK_FENCE'
 	expect 0 '[0-9]+'
 	((output > first))

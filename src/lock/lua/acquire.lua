@@ -31,7 +31,7 @@ local function remember(in_use)
   if kind ~= 'none' and (began or now + 1) > now then
     call('hset', record, 'began', now)
     if not began then
-      try('pexpire', record, max(call('pttl', key), wish.ttl) + outlives(description))
+      outlive(time_left(key) + wish.ttl, description, try)
     end
     began = now
   end

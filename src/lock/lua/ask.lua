@@ -119,7 +119,7 @@ for i = 1, #all, 2 do
 end
 if total > 0 then
   sweep()
-  try('pexpire', record, max(call('pttl', record), left + afterlife))
+  outlive(left, '', try)
 end
 return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
   type(fence) == 'string' and number(fence) or 0, total, 0, items, losers()}

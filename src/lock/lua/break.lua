@@ -76,7 +76,7 @@ if answer == 1 then
       tell_to_renew(name_of(who), held)
     end
   end
-  try('pexpire', record, afterlife)
+  outlive(0, '', try)
 end
 while #items > 60 do
   table.remove(items)

@@ -55,7 +55,7 @@ if kind == reentrant and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1)
 end
 local left = prolong(token, ttl, kind)
 note_lease(token, ttl, left)
-try('pexpire', record, left + outlives(text))
+outlive(left, text, try)
 local fence, slot = peek('fence'), kind == sorted and slot_of(token)
 if slot then -- it counts for this slot from here on: no move that is still on its way may change that
   try('hset', record, 'slot:' .. token, settled * 2^20 + slot)

@@ -55,7 +55,7 @@ local function hand_on_min_hold(last)
     kept = max(kept, now + min_hold)
     min_hold = 0
     return kept
-  elseif last and min_hold >= 0 and not ended:find(' lost$') and not ended:find(' broken ', 1, true) then
+  elseif last and min_hold >= 0 and not ended:find(' lost\n', 1, true) and not ended:find(' broken ', 1, true) then
     min_hold = max(min_hold, min(kept - now, 86400000))
   end
 end
@@ -69,7 +69,11 @@ local function note_end(is_last)
     end
     ended = '0 - released'
   end
-  local text = note_run(token, ended, nil, number(ARGV[6]))
+  local told
+  if ARGV[6] then -- it began later than KEY was granted
+    told = describe(token):gsub('%d+', max(describe(token):match('%d+') or 0, now - ARGV[6]), 1)
+  end
+  local text = note_run(token, ended, nil, told)
   if text and (min_hold > 0 or not is_last) then
     try('hset', record, 'holder:' .. token, (text:gsub('^since=%d+', '%0.')))
   end
@@ -95,8 +99,10 @@ if held > 0 then
   if handed_on then -- not sooner: if no memory is left, only a script that has written already may do this
     try('hset', record, 'kept:' .. token, format('%.0f', handed_on))
   end
-  if min_hold > 0 or afterlife == 0 then -- else a grant, or an extend, has seen to it
-    try('pexpire', record, max(call('pttl', key), min_hold) + outlives(describe(token)))
+  if min_hold > 0 then -- else a grant, or an extend, has seen to it
+    outlive(call('pttl', key), describe(token), try)
+  elseif afterlife == 0 then
+    try('pexpire', record, call('pttl', key))
   end
   if kind == reentrant then
     tell_redisson()

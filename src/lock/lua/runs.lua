@@ -8,31 +8,23 @@ local ahead = 3600000
 
 -- ended: "fence waited how" (fence 0: the record's; waited in ms, or -). ends: when a run ended whose
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
--- was noted now: then the caller removes it, or puts the dot in. held: for how long, if it began later than KEY was
--- granted (ms). Never fails.
-local function note_run(who, ended, ends, held)
+-- was noted now: then the caller removes it, or puts the dot in. told: what to note instead of it. Never fails.
+local function note_run(who, ended, ends, told)
   local text, name = peek('holder:' .. who), record .. ':runs'
-  local since, mark
-  if type(text) == 'string' then
-    since, mark = text:match('^since=(%d+)(.)')
-  end
-  if not since or mark == '.' or ends and mark == '~' then
+  local mark = type(text) == 'string' and text:match('^since=%d+([^.%d])')
+  if not mark or ends and mark == '~' then
     return
   end
-  if ended:find('^0') then
-    ended = (peek('fence:' .. who) or peek('fence') or 0) .. ended:sub(2)
+  if ended:byte(-1) ~= 10 then
+    ended = format('%s %.0f %s\n', who:sub(1, 16), max((ends or now) - text:match('%d+'), 0),
+      ended:gsub('^0', peek('fence:' .. who) or peek('fence') or 0))
   end
-  local told = text
-  if held then
-    since = max(since, now - held)
-    told = text:gsub('^since=%d+', format('since=%.0f', since), 1)
-  end
-  local count = try('rpush', name, format('%s %.0f %s\n', who:sub(1, 16),
-    max((ends or now) - since, 0), ended) .. told:sub(1, 500))
+  local count = try('rpush', name, ended .. (told or text))
   -- the last twenty stay, and of those that succeeded the last to begin and the last to end
-  if type(count) == 'number' and count > 30 then
+  if (number(count) or 0) > 30 then
     local succeeded, last, latest
-    for _, run in each(try('lrange', name, -99, -21)) do
+    for _, run in each(kind_of_key() ~= sorted and ended:find(' exit 0\n', 1, true) and {}
+      or try('lrange', name, -99, -21)) do
       local began = number(run:match(' exit 0\nsince=(%d+)'))
       if began and began - now < ahead then
         latest = run
@@ -46,8 +38,10 @@ local function note_run(who, ended, ends, held)
       try('rpush', name, run)
     end
   end
-  local left = try('pttl', name) -- as long as the longest that was asked for
-  try('pexpire', name, max(type(left) == 'number' and left or 0, outlives(text)))
+  if count == 1 then -- after that it is prolonged with the record (outlive)
+    local lasts = outlives(text)
+    try('pexpire', name, lasts > 0 and max(lasts, time_left(record)) or 0)
+  end
   return text
 end
 

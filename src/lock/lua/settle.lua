@@ -119,7 +119,7 @@ local function grant(who, wish, lease, kind, room)
   end
   call('hset', record, unpack(fields))
   known_fence = fence
-  call('pexpire', record, max(kind ~= 'none' and call('pttl', key) or 0, lease) + outlives(text))
+  outlive(max(kind ~= 'none' and call('pttl', key) or 0, lease), text, call)
   if wish.kind == exclusive and not again then
     call('set', key, who, 'px', lease)
     return fence
