@@ -307,6 +307,16 @@ $(held b)"
 	server_continue 3
 }
 
+@test "no more servers are looked through than make a majority" {
+	servers_start 5
+	local i scanned=0
+	hold_key a 0 1 2 3 4
+	redlock list
+	expect 0 "$(held a)"
+	for i in 0 1 2 3 4; do [[ $(rcli "$i" INFO commandstats) != *cmdstat_scan:* ]] || ((scanned += 1)); done
+	((scanned == 3))
+}
+
 @test "without a quorum it is 69" {
 	servers_start 3
 	hold_key a 0 1 2
