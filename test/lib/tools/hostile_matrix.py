@@ -623,6 +623,11 @@ def status():
     yield from alone("break", ["break", "--now", "-y", KEY], "break", VIEWS,
                      "(.* evicted .*)?")
     yield from alone("list", ["list"], "scan", SCANS)
+    # a large table is looked through to its end
+    for keys in (-1, 10**7, 10**12):
+        yield Case("list of %d keys" % keys, ["list"], [{"treatments": {
+            "scan": Made(lambda server, words, keys=keys: array(
+                1, str((1 + int(words[-2])) % 4), 10000, keys, []))}}], 0)
     yield from alone("list", ["list"], "look")
     yield from alone("list", ["list"], "look", LOOKS, passes=1)
     page = array(1, "zset", 3, 5, 3, 0, [ITEM], [])
