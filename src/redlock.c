@@ -213,18 +213,26 @@ static int refuse_more(const char *word, const char *argument)
 	return EXIT_USAGE;
 }
 
+/* Whether all that is left asks for help, too. */
+static bool ends_help(char **argv)
+{
+	return argv[0] == NULL ||
+	       (argv[1] == NULL &&
+		(strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "--help") == 0));
+}
+
 static int help(char **argv)
 {
 	const struct command *command;
 
-	if (argv[0] == NULL || strcmp(argv[0], "help") == 0)
+	if (ends_help(argv) || strcmp(argv[0], "help") == 0)
 		return print_help();
 	if (strcmp(argv[0], "--complete") == 0)
 		return cmd_complete(commands, argv + 1);
 	command = find_command(argv[0]);
 	if (command == NULL)
 		return refuse_command((char *[]){argv[0], NULL});
-	if (argv[1] == NULL)
+	if (ends_help(argv + 1))
 		return show_help(command, isatty(STDOUT_FILENO) ? HELP_MANUAL
 								: HELP_PAGE);
 	return refuse_more("help", argv[1]);

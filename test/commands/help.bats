@@ -18,7 +18,7 @@ setup() {
 
 @test "redlock help, --help and -h list the commands, on standard output" {
 	local how command
-	for how in help --help -h 'help help'; do
+	for how in help --help -h 'help help' 'help -h' 'help --help'; do
 		# shellcheck disable=SC2086 # words
 		redlock $how
 		[[ $status == 0 && $stderr == '' && $output == usage:*'redlock-messages(7)'* ]]
@@ -35,6 +35,8 @@ setup() {
 		[[ $status == 0 && $stderr == '' && $output == "usage: redlock $command"* ]]
 		text=$output
 		for how in --help -h; do
+			redlock help "$command" "$how"
+			[[ $status == 0 && $stderr == '' && $output == "$text" ]]
 			redlock "$command" "$how"
 			[[ $status == 0 && $stderr == '' && $output == "$text" ]]
 		done
