@@ -608,8 +608,9 @@ static bool is_run(size_t key)
 	return false;
 }
 
-/* If the last one of those who came together gives up, one of them has had it. (What a
- * killed redlock of an owner has left is renewed with the owner's other holds.) */
+/* If the last one of those who came together gives up, one of them has had it, or somebody whose
+ * release was on its way when the first of them came. (What a killed redlock of an owner has left is
+ * renewed with the owner's other holds.) */
 void judge_gives_up(size_t client)
 {
 	size_t key = rivalry(plan.client[client].key);
@@ -617,7 +618,7 @@ void judge_gives_up(size_t client)
 
 	rivals[key].tries[client] = false;
 	if (!plan.crowds || plan.key[key].kind == KIND_REENTRANT ||
-	    is_wanted(key) || rivals[key].ran >= since ||
+	    is_wanted(key) || rivals[key].ran + plan_way() >= since ||
 	    since < rivals[key].sane || calm_since(since) != since ||
 	    is_run(key))
 		return;

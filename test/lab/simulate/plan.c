@@ -19,6 +19,7 @@
 #define HAND_OVER 300 /* ms that a hand-over may take, and some round trips */
 #define NEAR 20000    /* us that servers are away for FORGETS_TOLD */
 #define NEARER 5000   /* us, if rounds are short */
+#define SITE 200      /* us, within a site (plan.sites) */
 #define IDLE 6000     /* ms that nobody may run: a heartbeat, and a hand-over */
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
 #define DEAD (20 * SECOND)   /* that a holder may keep a connection that is */
@@ -305,6 +306,18 @@ static void draw_crowd(uint64_t seed)
 		client->hold = pick(&chance, holds, 3);
 		client->min_hold = 0;
 	}
+}
+
+/* None waits, and of the time that all may try (waiter.h) each attempt takes much. */
+static void draw_sites(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 26);
+
+	plan.sites = plan.crowds && !plan.several && chance_is(&chance, 700);
+	for (size_t i = 0; i < plan.clients; i++)
+		plan.sites &= plan.client[i].nonblock;
+	for (size_t i = 0; plan.sites && i < plan.keys; i++)
+		plan.key[i].ttl = ttls[0];
 }
 
 /* With others, who have --once-in, so that what they rely on is kept for them alone. */
@@ -966,7 +979,9 @@ static void draw_faults(struct chance *chance)
 		calm->begins +=
 			ARMED + 2 * SECOND; /* what is sent again, too */
 		calm->settled = calm->begins + 2 * SECOND + quarantine * MS;
-		calm->ends = calm->settled + (plan.crowds ? CROWDS : STRETCH);
+		calm->ends = calm->settled + (plan.sites    ? 4 * CROWDS
+					      : plan.crowds ? CROWDS
+							    : STRETCH);
 		at = calm->ends;
 	}
 }
@@ -987,6 +1002,23 @@ static void draw_links(struct chance *chance)
 				.jitter = chance_is(chance, 500) ? far / 10
 								 : 2 * far,
 			};
+}
+
+/* Each gets the votes of its own site first, whoever comes a little earlier. */
+static void draw_distances(void)
+{
+	struct chance chance = chance_of(plan.seed, 27);
+	int64_t far = plan.client[0].timeout * MS *
+		      chance_between(&chance, 120, 135) / 1000;
+
+	for (size_t i = 0; plan.sites && i < plan.clients; i++) {
+		size_t site = (size_t)chance_between(&chance, 0, 1);
+
+		for (size_t k = 0; k < plan.servers; k++)
+			links[i][k].distance = k % 2 == site ? SITE : far;
+		for (size_t k = 0; k < plan.servers; k++)
+			links[i][k].jitter = links[i][k].distance / 10;
+	}
 }
 
 /* Whether no record tells by its age that its server has forgotten. */
@@ -1038,6 +1070,7 @@ static void draw_way(uint64_t seed)
 	}
 	draw_hiding(seed);
 	draw_crowd(seed);
+	draw_sites(seed);
 	draw_away(seed);
 	draw_uses(seed);
 	draw_cuts(seed);
@@ -1068,6 +1101,7 @@ void plan_draw(uint64_t seed, size_t servers)
 		draw_forgetting(&chance);
 	draw_refusals();
 	draw_links(&chance);
+	draw_distances();
 	draw_faults(&chance);
 }
 
@@ -1147,6 +1181,8 @@ void plan_print(void)
 		       (double)plan.apart / 1e6);
 	if (plan.crowds)
 		printf("all clients come at the same moment\n");
+	if (plan.sites)
+		printf("clients and servers are at two sites\n");
 	if (plan.cuts)
 		printf("links are cut at requests\n");
 	if (plan.refuses)

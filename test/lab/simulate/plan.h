@@ -152,6 +152,7 @@ struct plan {
 	bool crowds; /* the clients come at the same moment, again and again, as cron
 		      * starts a job on many hosts, and most do not wait: each time
 		      * somebody has to run */
+	bool sites; /* clients and servers are at two sites, and all rush at the keys */
 	bool cuts; /* links are cut at requests, of each kind as often as drawn; and some
 		    * wall clocks are fast by hours, so that servers count fences */
 	bool uneven;  /* the users of a key have different ttls */

@@ -15,7 +15,8 @@
  * list of the others for --drop. --record writes what happens at server 0 (record.h).
  * With --permits all keys have two permits or more. With --several all are exclusive, and
  * some clients want two or three of them at once. With --crowds up to sixteen come at the
- * same moment, again and again, and most do not wait, or all do. With --peace nothing befalls
+ * same moment, again and again, and most do not wait, or all do; some of those who rush so come from two
+ * sites. With --peace nothing befalls
  * anybody, or little, and some come at the same moment to keys that are new, again and again:
  * whoever waits then without need is seen best (needless.h).
  *
