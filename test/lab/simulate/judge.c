@@ -564,8 +564,25 @@ static int64_t asks_again(size_t client)
 	       8 * plan_way();
 }
 
+/* This server may be the only one of a quorum that knows how far the fences have come. (Who takes
+ * nothing gets no fence.) */
+static void check_vote(struct node *node, size_t client, struct word record,
+		       int64_t fence)
+{
+	int64_t stored =
+		store_field(node->store, node_now(node) / MS, record, "fence");
+
+	if (plan.client[client].kind != KIND_NONE && fence < stored)
+		world_violation("%s grants client %zu %.*s with the fence "
+				"%lld, and has granted %lld",
+				node->name, client, (int)record.length,
+				record.data, (long long)fence,
+				(long long)stored);
+}
+
 void judge_watch(void)
 {
+	network_after_grant = check_vote;
 	network_after_answer = note_answer;
 }
 

@@ -7,7 +7,8 @@
  *
  *  - As long as a client believes in its lock, a quorum of servers has it. None of them
  *    lets it end sooner, or gives it another slot.
- *  - A quorum of servers has stored its fence.
+ *  - A quorum of servers has stored its fence. A vote has the largest fence that its server knows,
+ *    even if it was given before.
  *  - A server that has lost it, or was out of reach, gets it with one of the next renewals, if
  *    nobody else tries to get the key, or all share it.
  *

@@ -62,6 +62,8 @@ static int64_t last_id;
 FILE *network_record;
 void (*network_before_break)(struct node *node, struct word key,
 			     struct word token);
+void (*network_after_grant)(struct node *node, size_t host, struct word record,
+			    int64_t fence);
 void (*network_after_answer)(size_t host, size_t node, const char *token,
 			     int64_t asked);
 
@@ -540,6 +542,19 @@ static bool is_cut_at(struct connection *connection, enum request_kind kind)
 	return how < 2;
 }
 
+/* Whether the answer is acquire.lua's: *8, :1 and the fence. */
+static void tell_grant(const struct connection *connection,
+		       const struct word *words, const char *answer)
+{
+	static const char begins[] = "*8\r\n:1\r\n:";
+	size_t length = sizeof(begins) - 1;
+
+	if (network_after_grant != NULL && strncmp(answer, begins, length) == 0)
+		network_after_grant(connection->node, connection->host,
+				    words[4],
+				    strtoll(answer + length, NULL, 10));
+}
+
 static void serve(struct connection *connection)
 {
 	struct node *node = connection->node;
@@ -568,6 +583,9 @@ static void serve(struct connection *connection)
 			snprintf(connection->token, TOKEN_MOST + 1, "%.*s",
 				 (int)words[9].length, words[9].data);
 		execute(connection, words, count);
+		if (kind == REQUEST_ACQUIRE || kind == REQUEST_MOVE)
+			tell_grant(connection, words,
+				   connection->output.data + before);
 		record(node, ENTRY_ANSWER, connection->id,
 		       connection->output.data + before,
 		       connection->output.length - before);

@@ -108,6 +108,10 @@ int64_t node_now(const struct node *node); /* us since 1970 */
 extern void (*network_before_break)(struct node *node, struct word key,
 				    struct word token);
 
+/* Called when a server has granted a key to an attempt, with this fence, if not NULL. */
+extern void (*network_after_grant)(struct node *node, size_t host,
+				   struct word record, int64_t fence);
+
 /* Called when the answer to an attempt to get a key, by this token, has come to a client, if not
  * NULL. asked: us: when the server did it. */
 extern void (*network_after_answer)(size_t host, size_t node, const char *token,
