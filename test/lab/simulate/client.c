@@ -24,6 +24,7 @@
 struct command {
 	bool runs, begun; /* begun: the guard has, and takes nothing back */
 	bool stopped;     /* by its guard */
+	int64_t since;    /* us: when that has begun */
 	unsigned life;    /* of the process that has started it */
 	struct stand_guard guard;
 };
@@ -113,6 +114,7 @@ static void stop_command(struct client *client, struct deadline end)
 	if (client->command.begun)
 		return;
 	client->command.begun = true;
+	client->command.since = world_now;
 	world_at(chance_is(&client->chance, 500)
 			 ? last
 			 : chance_between(&client->chance, world_now, last),
@@ -425,6 +427,9 @@ static void hold(struct client *client, struct session *session)
 		lost = watchdogs_lost(&watchdogs, &error);
 		if (lost != NULL ? !lost->broken : client->command.stopped)
 			judge_loses(client->number,
+				    client->command.begun
+					    ? client->command.since
+					    : world_now,
 				    lost != NULL ? error.text : "not renewed");
 		if (lost == NULL)
 			giving.left = its->min_hold - (clock_ms() - began);

@@ -678,10 +678,10 @@ static int64_t last_of_lease(size_t client)
 }
 
 /* Whether so many servers that were well of late, and have lost nothing, still have it that
- * they are a quorum. */
-static bool may_renew(size_t client, size_t key)
+ * they are a quorum. begun: judge_loses. */
+static bool may_renew(size_t client, size_t key, int64_t begun)
 {
-	int64_t since = world_now - last_of_lease(client);
+	int64_t since = begun - last_of_lease(client);
 	const struct hold *hold = &holds[client][key];
 	size_t count = 0;
 
@@ -693,12 +693,13 @@ static bool may_renew(size_t client, size_t key)
 }
 
 /* It is lost because of one of its keys, which is not told. */
-static void check_renewable(size_t client, const char *why)
+static void check_renewable(size_t client, int64_t begun, const char *why)
 {
 	bool all = plan_is_nearer(client);
 
 	for (size_t key = 0; key < plan.keys; key++)
-		all &= !plan_wants(client, key) || may_renew(client, key);
+		all &= !plan_wants(client, key) ||
+		       may_renew(client, key, begun);
 	if (all)
 		world_violation("client %zu loses its lock, which most servers "
 				"have, and these were well of late: %s",
@@ -706,7 +707,7 @@ static void check_renewable(size_t client, const char *why)
 }
 
 /* If others may have the votes of some servers, it needs all servers that are left. */
-void judge_loses(size_t client, const char *why)
+void judge_loses(size_t client, int64_t begun, const char *why)
 {
 	const struct client_plan *its = &plan.client[client];
 	int64_t since = world_now - 2 * its->ttl * MS;
@@ -724,7 +725,7 @@ void judge_loses(size_t client, const char *why)
 		if (hold->since - SECOND < since)
 			since = hold->since - SECOND;
 	}
-	check_renewable(client, why);
+	check_renewable(client, begun, why);
 	for (size_t i = 0; i < plan.servers; i++)
 		count +=
 			plan_is_well(client, i, since) && nodes[i].lost < since;

@@ -38,8 +38,9 @@ void judge_begin(size_t client, size_t key, int64_t fence, int64_t part,
 		 bool evicted);
 void judge_end(size_t client);
 
-/* Its lock was lost, or its guard has ended COMMAND, and nobody has asked it to stop. */
-void judge_loses(size_t client, const char *why);
+/* Its lock was lost, or its guard has ended COMMAND, and nobody has asked it to stop. begun: us: when
+ * the guard began to, as what comes after that helps no more; else now. */
+void judge_loses(size_t client, int64_t begun, const char *why);
 
 /* A server takes the key away from a client whose COMMAND runs: it may run on, beside the
  * next ones. */
