@@ -74,6 +74,7 @@ goes_on() {
 	goes_on "votes for two slots, one of which does not count" 305 --permits
 	goes_on "all votes were given back" 237
 	goes_on "all votes were given back" 383 --permits
+	goes_on "a round for several keys that repeats split votes without a pause" 363 --several
 	goes_on "fences that two attempts of an owner have left" 3218
 }
 
