@@ -64,9 +64,8 @@ void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 
 	lock->ended.length = 0;
 	if (grant->acquired > 0)
-		buffer_print(&lock->ended, "%.16s %" PRId64 " ", grant->token,
-			     held);
-	buffer_print(&lock->ended, "%" PRId64 " ", lock->grant.fence);
+		buffer_print(&lock->ended, "%.16s %" PRId64 " %" PRId64 " ",
+			     grant->token, held, grant->fence);
 	if (waited >= 0)
 		buffer_print(&lock->ended, "%" PRId64 " ", waited);
 	else

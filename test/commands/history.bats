@@ -900,6 +900,19 @@ others_remember() {
 	on_one_and_three remembers
 }
 
+@test "a release frees KEY, whatever stands in its record" {
+	local token text
+	only 0
+	for text in '%2' '5%' '' $'a\nb'; do
+		token=$("$REDLOCK" acquire "$KEY")
+		rcli 0 HSET "$(record)" fence "$text"
+		redlock release "$KEY" "$token"
+		expect 0
+		[[ $(rcli 0 EXISTS "$KEY") == 0 ]]
+		rcli 0 DEL "$(record)"
+	done
+}
+
 @test "--remember 0: nothing stays, and --min-hold keeps KEY" {
 	only 0
 	redlock run --remember 0 -t 1s -k 100ms --server-timeout 200ms "$KEY" true

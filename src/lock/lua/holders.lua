@@ -16,7 +16,7 @@ end
 -- The end of a run (note_run) that was broken by whoever wrote this.
 local function broken_by(why)
   local by, reason = why:match('^by=([^\n]*)'), why:match('\nreason=([^\n]*)')
-  return ('0 - broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 250)
+  return ('- broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 250)
 end
 
 -- "digest left held count slot", and the description below; the digest is the token's SHA-1. Of a holder that

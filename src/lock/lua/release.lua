@@ -67,7 +67,7 @@ local function note_end(is_last)
     if not is_last then
       return
     end
-    ended = '0 - released'
+    ended = '- released'
   end
   local told
   if ARGV[6] then -- it began later than KEY was granted

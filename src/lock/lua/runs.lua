@@ -6,7 +6,7 @@
 -- ms: a run that began later than this from now was noted by a wrong clock
 local ahead = 3600000
 
--- ended: "fence waited how" (fence 0: the record's; waited in ms, or -). ends: when a run ended whose
+-- ended: the first line, as its holder knows it; or "waited how" (ms, or -) alone. ends: when a run ended whose
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
 -- was noted now: then the caller removes it, or puts the dot in. told: what to note instead of it. Never fails.
 local function note_run(who, ended, ends, told)
@@ -16,8 +16,8 @@ local function note_run(who, ended, ends, told)
     return
   end
   if ended:byte(-1) ~= 10 then
-    ended = format('%s %.0f %s\n', who:sub(1, 16), max((ends or now) - text:match('%d+'), 0),
-      ended:gsub('^0', peek('fence:' .. who) or peek('fence') or 0))
+    ended = format('%s %.0f %s %s\n', who:sub(1, 16), max((ends or now) - text:match('%d+'), 0),
+      peek('fence:' .. who) or peek('fence') or 0, ended)
   end
   local count = try('rpush', name, ended .. (told or text))
   -- the last twenty stay, and of those that succeeded the last to begin and the last to end
@@ -63,7 +63,7 @@ local function find_success(description)
 end
 
 -- How a run has ended whose holder never came back.
-local unknown = '0 - unknown'
+local unknown = '- unknown'
 
 -- Holders of a sorted set end one by one, by this server's clock. Returns KEY's kind after that.
 local function drop_expired()
