@@ -21,12 +21,14 @@
 #include "base/threads.h"
 #include "base/title.h"
 #include "net/runtime.h"
+#include "run/nearness.h"
 #include "run/watchdogs.h"
 
-#define LOOK_AGAIN 20    /* ms, whether a process has ended */
-#define LOOK_WITHOUT 500 /* ms, the same if the kernel has no pidfd */
-#define PARTING 5000     /* ms, for a keeper that was dismissed to end */
-#define NOTE_PREFIX 32   /* bytes, of the name that a note has */
+#define LOOK_AGAIN 20      /* ms, whether a process has ended */
+#define LOOK_WITHOUT 500   /* ms, the same if the kernel has no pidfd */
+#define PARTING 5000       /* ms, for a keeper that was dismissed to end */
+#define NOTE_PREFIX 32     /* bytes, of the name that a note has */
+#define NOTE_LONGEST 65536 /* bytes, of the names of servers */
 #define NOTE_PATH (URL_PATH_SIZE + NOTE_PREFIX + 32)
 
 /* --- PID ---------------------------------------------------------------- */
@@ -253,14 +255,6 @@ static void print_note(struct buffer *text, unsigned long long started,
 	print_locks(text, locks, count);
 }
 
-static void print_servers(struct buffer *text, const struct lock *lock)
-{
-	const struct quorum *quorum = lock->ballot.quorum;
-
-	for (size_t i = 0; i < quorum->count; i++)
-		buffer_print(text, "%s\n", quorum->servers[i].url.name);
-}
-
 /* Whole at once, as it is renamed. Its descriptor; -1 with errno. */
 static int write_whole(const char *which, const struct buffer *text)
 {
@@ -294,7 +288,7 @@ static int write_notes(struct keeper *keeper, struct lock *const *locks,
 
 	if (!process_read(&self, getpid()))
 		return -1;
-	print_servers(&servers, locks[0]);
+	nearness_print(&servers, locks[0]->ballot.quorum);
 	print_note(&text, self.started, keeper->process.pid, locks, count);
 	fd = write_whole(NOTE_OF_SERVERS, &servers);
 	keeper->note = fd < 0 ? -1 : write_whole(NOTE, &text);
@@ -345,9 +339,9 @@ void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
 struct note {
 	struct process process; /* the keeper's */
 	char name[NAME_MAX + 1];
-	bool gives_back; /* at SIGUSR2 */
-	bool is_near;    /* its servers have the same names as ours */
-	int fd;          /* owned, as much as it is about was read */
+	bool gives_back;    /* at SIGUSR2 */
+	enum nearness near; /* its servers to ours */
+	int fd;             /* owned, as much as it is about was read */
 	size_t distance; /* how far above us the kept process is; SIZE_MAX: it is not */
 	/* of each lock, by its rank; "": it is not reentrant, or that is not said */
 	char hold[LOCKS_MOST][TOKEN_SIZE + 2];
@@ -421,28 +415,30 @@ static bool says(struct note *note, size_t count, const struct buffer *locks)
 	return result;
 }
 
-/* Whether the keeper is one that gives back, and its servers are ours. */
+/* Whether the keeper is one that gives back, and how near its servers are. */
 static void read_servers(int directory, struct lock *const *locks,
 			 struct note *note)
 {
 	char prefix[NOTE_PREFIX], name[NOTE_PREFIX + 32];
-	struct buffer ours = {0}, theirs = {0};
+	struct buffer theirs = {0};
 	ssize_t got;
 	int fd;
 
+	note->near = NEAR_UNKNOWN;
 	note_prefix(NOTE_OF_SERVERS, prefix);
 	snprintf(name, sizeof(name), "%s%ld", prefix, (long)note->process.pid);
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	note->gives_back = fd >= 0;
 	if (fd < 0)
 		return;
-	print_servers(&ours, locks[0]);
-	buffer_reserve(&theirs, ours.length + 1);
-	got = read(fd, theirs.data, ours.length + 1);
-	note->is_near = got == (ssize_t)ours.length &&
-			memcmp(theirs.data, ours.data, ours.length) == 0;
+	buffer_reserve(&theirs, NOTE_LONGEST + 1);
+	got = read(fd, theirs.data, NOTE_LONGEST);
 	close(fd);
-	buffer_release(&ours);
+	if (got > 0) {
+		theirs.data[got] = '\0';
+		note->near =
+			nearness_read(theirs.data, locks[0]->ballot.quorum);
+	}
 	buffer_release(&theirs);
 }
 
@@ -495,13 +491,19 @@ static bool read_note(int directory, const char *name,
 /* Of two that began in the same tick the pid tells, mostly. */
 static bool is_better(const struct note *note, const struct note *best)
 {
-	if (note->is_near != best->is_near)
-		return note->is_near;
+	if (note->near != best->near)
+		return note->near > best->near;
 	if (note->distance != best->distance)
 		return note->distance < best->distance;
 	if (note->process.started != best->process.started)
 		return note->process.started > best->process.started;
 	return note->process.pid > best->process.pid;
+}
+
+/* Of an owner's holds those at other servers are none that a release here is for. */
+static bool is_elsewhere(const struct note *note)
+{
+	return note->hold[0][0] != '\0' && note->near == NEAR_NONE;
 }
 
 /* The one to end (keeper.h). False: there is none. */
@@ -517,7 +519,7 @@ static bool find_note(DIR *notes, struct lock *const *locks, size_t count,
 		if (!read_note(dirfd(notes), entry->d_name, locks, count,
 			       &note))
 			continue;
-		if (found && !is_better(&note, best)) {
+		if (is_elsewhere(&note) || (found && !is_better(&note, best))) {
 			close(note.fd);
 			continue;
 		}

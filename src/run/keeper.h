@@ -37,7 +37,8 @@
  * `redlock release` by the same user on this machine is no loss: it finds the
  * keeper by a note in the runtime directory (runtime.h), which names its process,
  * the token and KEY, and has it give the lock back, by SIGUSR2. The keeper does so at its
- * own servers, whatever servers the release names, appends to its note how that
+ * own servers, whatever servers the release names (a token is nobody else's, but for an
+ * owner's, below), appends to its note how that
  * went, and ends. So nobody ever takes KEY from a process that goes on, and a release
  * that goes astray leaves no lock that nobody renews. A keeper of several locks has one
  * note with all of them, and is ended by the release of all; the release of some of them
@@ -54,9 +55,10 @@
  * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked); if only some servers
  * say that they have given one back, that is all that is done. Else one keeper is
  * ended, and it is its hold that is given back: one at the servers that the release names
- * goes before others, then that of the nearest process above the release, or else the
- * latest. Whoever removes the note ends that keeper, so of two releases at once each has
- * its own.
+ * (nearness.h) goes before one at some of them, then that of the nearest process above
+ * the release, or else the latest. A keeper at none of them keeps another lock, whose
+ * owner has the same token: it is not ended. Whoever removes the note ends that keeper,
+ * so of two releases at once each has its own.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H

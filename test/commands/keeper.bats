@@ -505,6 +505,58 @@ setup() {
 	wait_until 'key_free 0'
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "the order of a list of servers, and how each is spelled, makes no other servers of them" {
+	servers_start 2
+	export REDLOCK_QUARANTINE=0 LIST=$REDLOCK_SERVERS SAME
+	sleep 600 3>&- 4>&- &
+	local stranger=$!
+	for SAME in "$(server_url 1),$(server_url 0)" "${LIST//unix:\/\//unix:///.}"; do
+		"$REDLOCK" acquire -r --token owner --pid $stranger "$KEY"
+		script job <<-'end'
+			"$REDLOCK" acquire -S "$SAME" -r --token owner --pid $$ "$KEY" >"$TMP/out" || exit
+			"$REDLOCK" release -S "$LIST" "$KEY" owner
+			said "status $?"
+			step 1
+		end
+		wait_until 'has_said "status 0"'
+		[[ $(ps -o args= "$(keepers)") == *" for $stranger" && $(rcli 0 HGET "$KEY" owner) == 1 ]]
+		step 1
+		finish job
+		redlock release -S "$SAME" "$KEY" owner
+		expect 0
+		[[ ! $(keepers) ]]
+		key_free 0 1
+		rm "$TMP/said" "$TMP/step1"
+	done
+	is_alive $stranger
+	kill $stranger
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "an owner's release that names none of a keeper's servers gives back what is held at those that it names" {
+	servers_start 3
+	export REDLOCK_QUARANTINE=0
+	local own other
+	own=$(server_url 0),$(server_url 1) other=$(server_url 2)
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	"$REDLOCK" acquire -S "$own" -r --token owner --pid $pid --also "$KEY-b" "$KEY-a"
+	"$REDLOCK" acquire -S "$other" -r --token owner "$KEY-a"
+	redlock release -S "$other" --also "$KEY-b" "$KEY-a" owner=owner
+	expect 1 '' "redlock: $KEY-b: not held by this token: .*KEY is gone"
+	[[ $("$REDLOCK" status -S "$other" "$KEY-a") == "$KEY-a: free"* ]]
+	[[ $(rcli 0 HGET "$KEY-a" owner)$(rcli 0 HGET "$KEY-b" owner) == 11 && $(keepers_of_both) ]]
+	# some in common are enough
+	redlock release --also "$KEY-b" "$KEY-a" owner=owner
+	expect 0
+	[[ ! $(keepers_of_both) ]]
+	is_alive $pid
+	kill $pid
+}
+
 @test "a release of several keys gives one hold of each back, whether a keeper kept it or nobody" {
 	script job <<-'end'
 		"$REDLOCK" acquire -r --token owner --pid $$ --also "$KEY-b" "$KEY-a" >"$TMP/out" || exit
