@@ -58,7 +58,8 @@ static void release_kept(struct session *session, bool some)
 		cmd_each(session, release_again);
 		return;
 	case DISMISSED_LEFT:
-		log_step("%s: the keeper has ended", session->settings->key);
+		log_step("%s: left to us by its keeper",
+			 session->settings->key);
 		break;
 	default:
 		break;

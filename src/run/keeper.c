@@ -166,21 +166,14 @@ static bool is_gone(const struct keeper *keeper)
 		!process_group_lives(keeper->process.pid));
 }
 
-/* SIGKILL is due then, if something is left. */
-static void kill_later(struct keeper *keeper, struct deadline at)
-{
-	while (!is_gone(keeper) && !deadline_passed(at))
-		deadline_poll(NULL, 0,
-			      deadline_earlier(at, deadline_in(LOOK_AGAIN)));
-	if (!is_gone(keeper))
-		send_signal(keeper, SIGKILL);
-}
-
 /* --- the note that it is found by --------------------------------------- */
 
 /* What their names begin with; a keeper with the second gives back what it keeps. */
 #define NOTE "keeper"
 #define NOTE_OF_SERVERS "servers"
+
+/* What is appended to it in place of partings. */
+#define LEAVES "-"
 
 /* Up to the pid. Containers may share the directory, and each has pids of its own. */
 static void note_prefix(const char *which, char prefix[NOTE_PREFIX])
@@ -555,8 +548,18 @@ bool keeper_has_hold(struct lock *const *locks, size_t count)
 	return held;
 }
 
-/* Ends it, which takes it a few rounds if it gives back. False if it has not ended in
- * time. */
+/* Whether it is stopping PID, and leaves the locks to us. */
+static bool leaves(const struct note *note)
+{
+	char answer[sizeof(LEAVES) - 1];
+
+	return pread(note->fd, answer, sizeof(answer),
+		     lseek(note->fd, 0, SEEK_CUR)) == (ssize_t)sizeof(answer) &&
+	       memcmp(answer, LEAVES, sizeof(answer)) == 0;
+}
+
+/* Ends it, which takes it a few rounds if it gives back. False if it has neither ended
+ * nor answered in time. */
 static bool dismiss(const struct note *note, int64_t round)
 {
 	const struct process *process = &note->process;
@@ -566,7 +569,7 @@ static bool dismiss(const struct note *note, int64_t round)
 
 	process_signal(process, note->gives_back ? SIGUSR2 : SIGUSR1);
 	while (process_read(&now, process->pid) && now.alive &&
-	       now.started == process->started) {
+	       now.started == process->started && !leaves(note)) {
 		if (deadline_passed(until))
 			return false;
 		deadline_poll(NULL, 0, deadline_in(1));
@@ -872,6 +875,35 @@ static void send_loss(struct keeper *keeper)
 	keeper->told = true;
 }
 
+/* A release that comes now is not kept waiting (keeper.h). */
+static void heed_release(struct keeper *keeper)
+{
+	ssize_t written;
+	int number;
+
+	if (!signals_have_come(keeper->signals))
+		return;
+	number = signals_next();
+	if (keeper->left || (number != SIGUSR1 && number != SIGUSR2))
+		return;
+	written = write(keeper->note, LEAVES, strlen(LEAVES));
+	(void)written; /* then it waits as long as it does for any keeper */
+	keeper->left = true;
+}
+
+/* False: something was left then. */
+static bool await_end(struct keeper *keeper, struct deadline until)
+{
+	while (!is_gone(keeper)) {
+		if (deadline_passed(until))
+			return false;
+		heed_release(keeper);
+		deadline_poll(NULL, 0,
+			      deadline_earlier(until, deadline_in(LOOK_AGAIN)));
+	}
+	return true;
+}
+
 /* Before validity of the first lock ends. */
 static void stop_in_time(const struct keeping *keeping)
 {
@@ -886,10 +918,12 @@ static void stop_in_time(const struct keeping *keeping)
 	send_loss(keeper);
 	if (!keeper->kill)
 		return;
-	kill_later(keeper, deadline_earlier(times.kill,
-					    deadline_in(keeper->kill_after)));
-	while (!is_gone(keeper) && !deadline_passed(times.end))
-		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
+	if (await_end(keeper,
+		      deadline_earlier(times.kill,
+				       deadline_in(keeper->kill_after))))
+		return;
+	send_signal(keeper, SIGKILL);
+	await_end(keeper, times.end);
 }
 
 /* False: PID is to be stopped. Or else it has the others. What was broken is still held,
@@ -1035,6 +1069,7 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 	if (kept == KEPT_LOST && keeping.parted < count) {
 		keeper->tell(keeper, kept, why);
 		stop_in_time(&keeping);
+		kept = keeper->left ? KEPT_GIVEN_BACK : KEPT_LOST;
 	}
 	watchdogs_release(&keeping.watchdogs);
 	return kept;

@@ -45,6 +45,12 @@
  * is a loss. A release from elsewhere, such as another pid namespace, cannot be told
  * from a loss.
  *
+ * While PID is stopped because its lock is lost, a release may be PID's own, in a trap:
+ * if it waited for the keeper, which waits for PID, it would last until SIGKILL. So the
+ * keeper appends to its note at once that it leaves the locks to the release, and goes on
+ * stopping PID: what is given back then is a release's, and no longer PID's, and SIGKILL
+ * is due as ever.
+ *
  * Keepers and releases of an earlier redlock only know SIGUSR1, at which a keeper ends and
  * leaves the lock to whoever has sent it. A keeper that knows SIGUSR2 has a second note,
  * with the names of its servers.
@@ -73,8 +79,8 @@
 enum keeper_result {
 	KEPT_TO_THE_END,  /* PID has ended */
 	KEPT_CALLED_BACK, /* keeper_dismiss: by a release of the user's */
-	KEPT_GIVEN_BACK, /* an earlier redlock's release: the lock is not ours to give
-			  * back any more */
+	KEPT_GIVEN_BACK, /* it is a release's, and not ours to give back any more: of an
+			  * earlier redlock, or one that came while PID was stopped */
 	KEPT_UNTIL_TOLD, /* a signal has come */
 	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
 	KEPT_LOST, /* *why says how; if PID runs on: all are lost, and have
@@ -99,6 +105,7 @@ struct keeper {
 	void *context;           /* for these */
 	const struct lock *lost; /* the latest that is, or NULL */
 	bool told;               /* PID has been sent the signal */
+	bool left; /* the locks, to a release, while PID was stopped */
 	bool is_lost[LOCKS_MOST], is_parted[LOCKS_MOST]; /* by index */
 };
 
@@ -142,12 +149,13 @@ bool keeper_has_hold(struct lock *const *locks, size_t count);
 
 enum dismissal {
 	DISMISSED_NONE, /* there is no such keeper, or it has not ended in time */
-	DISMISSED_LEFT, /* it has ended, and left the locks: they are ours to release */
+	DISMISSED_LEFT, /* it leaves the locks: they are ours to release */
 	DISMISSED_DONE, /* it has given them back: partings, by index, say how */
 };
 
-/* Ends a keeper of this user's that keeps these locks, all of its own. If they are
- * reentrant, its holds are theirs from then on. partings: NULL if it is to leave them. */
+/* Ends a keeper of this user's that keeps these locks, all of its own; while it stops
+ * PID, it only leaves them. If they are reentrant, its holds are theirs from then on.
+ * partings: NULL if it is to leave them. */
 enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
 			      struct parting partings[LOCKS_MOST]);
 

@@ -205,7 +205,7 @@ setup() {
 	rm "$XDG_RUNTIME_DIR/redlock/servers-"*"-$(keepers)" # which it knows nothing of
 	step 1
 	wait_until 'has_said again'
-	[[ $(<"$TMP/job.err") == *'the keeper has ended'* ]]
+	[[ $(<"$TMP/job.err") == *'left to us by its keeper'* ]]
 	kill -USR1 "$(keepers)" # which it sends
 	wait_until '[[ ! $(keepers) ]]'
 	is_held
@@ -255,6 +255,51 @@ setup() {
 	[[ $stderr =~ ^"redlock: $KEY: lock lost: ".*": pid "[0-9]+" is stopped"$ ]]
 	[[ $(rcli 0 GET "$KEY") == another ]]
 	wait_until '[[ ! $(keepers) ]]'
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a release in the trap of a script that is being stopped is answered at once, and the trap goes on" {
+	local how
+	for how in DEL break; do
+		script job <<-'end'
+			trap '"$REDLOCK" release "$KEY" "$token"; said "status $?"; step 1; exit 3' TERM
+			token=$("$REDLOCK" acquire --pid $$ -t 12s -k 8s --server-timeout 500ms "$KEY") || exit
+			said here
+			while :; do sleep 0.1; done
+		end
+		wait_until 'has_said here'
+		if [[ $how == DEL ]]; then
+			rcli 0 DEL "$KEY" >/dev/null
+			wait_until 'has_said "status 1"'
+			[[ $(tail -n 1 "$TMP/job.err") =~ ^"redlock: $KEY: not held by this token: ".*"KEY is gone"$ ]]
+		else
+			redlock break -y "$KEY"
+			expect 0 "$KEY: asked .* to stop; released after .*" '.*'
+			wait_until 'has_said "status 0"'
+		fi
+		run ! is_held
+		[[ $(keepers) ]] # SIGKILL is due for what does not end
+		step 1
+		finish job
+		[[ $status == 3 && $(grep -c 'lock lost' "$TMP/job.err") == 1 ]]
+		wait_until '[[ ! $(keepers) ]]'
+		rm "$TMP/said" "$TMP/step1"
+	done
+	script job <<-'end'
+		trap '"$REDLOCK" release "$KEY" "$token"; said "status $?"; step 1' TERM
+		token=$("$REDLOCK" acquire --pid $$ -t 12s -k 2s --server-timeout 500ms "$KEY") || exit
+		said here
+		while :; do sleep 0.1; done
+	end
+	wait_until 'has_said here'
+	redlock break -y "$KEY"
+	[[ $status == 0 ]]
+	finish job
+	[[ $status == 137 ]]
+	has_said 'status 0'
+	wait_until '[[ ! $(keepers) ]]'
+	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*' -o -name 'servers-*') ]]
 }
 
 # native: valgrind knows no pidfd_getfd(2)
