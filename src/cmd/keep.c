@@ -245,12 +245,14 @@ static void keep(struct keeper *keeper, struct session *session)
 
 	if (kept != KEPT_GIVEN_BACK)
 		give_back(keeper, session, kept);
+	note_ends(keeper, session, kept);
+	if (kept == KEPT_CALLED_BACK)
+		cmd_each(session, cmd_look_closer);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct answer *answer = &session_at(session, i)->answer;
 
 		partings[i] = (struct parting){answer->result, answer->error};
 	}
-	note_ends(keeper, session, kept);
 	keeper_forget(keeper, session->locks, session->count,
 		      kept != KEPT_GIVEN_BACK ? partings : NULL);
 }

@@ -258,9 +258,19 @@ static bool is_no_lock(struct session *session, struct error *error)
 	return result;
 }
 
+void cmd_look_closer(void *session, size_t i)
+{
+	struct session *each = session_at(session, i);
+	struct answer *answer = &each->answer;
+
+	if (answer->result == LOCK_NOT_HELD && !each->lock.broken &&
+	    ballot_count(&each->lock.ballot, VOTE_HELD) > 0 &&
+	    is_no_lock(each, &answer->error))
+		answer->result = LOCK_ERROR;
+}
+
 static int report(struct session *session)
 {
-	bool held = ballot_count(&session->lock.ballot, VOTE_HELD) > 0;
 	struct answer *answer = &session->answer;
 
 	if (answer->result == LOCK_OK)
@@ -270,8 +280,7 @@ static int report(struct session *session)
 			  answer->error.text);
 		return EXIT_NOT_HELD;
 	}
-	if (answer->result == LOCK_NOT_HELD &&
-	    !(held && is_no_lock(session, &answer->error))) {
+	if (answer->result == LOCK_NOT_HELD) {
 		log_error("%s: not held by this token: %s",
 			  session->lock.names.key.data, answer->error.text);
 		return EXIT_NOT_HELD;
@@ -285,8 +294,10 @@ int cmd_report(struct session *session)
 	int worst = EXIT_DONE;
 
 	for (size_t i = 0; i < session->count; i++) {
-		int status = report(session_at(session, i));
+		int status;
 
+		cmd_look_closer(session, i);
+		status = report(session_at(session, i));
 		if (status > worst)
 			worst = status;
 	}

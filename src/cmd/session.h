@@ -61,6 +61,10 @@ void cmd_each(struct session *session, void (*act)(void *session, size_t i));
 /* For cmd_each. */
 void cmd_release_one(void *session, size_t i);
 
+/* For cmd_each. A release or an extension only says that KEY is not ours: after this, also
+ * if it is no lock (an error). */
+void cmd_look_closer(void *session, size_t i);
+
 /* Gives all locks back, and prints why one could not be released. */
 void cmd_give_back(struct session *session);
 

@@ -136,6 +136,24 @@ setup() {
 	kill $pid
 }
 
+@test "release says of a KEY that is no lock any more what it is, whether a keeper kept it or nobody" {
+	local token key what=
+	sleep 600 3>&- 4>&- &
+	for key in "--pid $!" '' "-r --pid $!" "--also $KEY-b --pid $!"; do
+		# shellcheck disable=SC2086 # words
+		token=$("$REDLOCK" acquire $key -t 1h "$KEY")
+		rcli 0 DEL "$KEY" >/dev/null
+		rcli 0 RPUSH "$KEY" text >/dev/null
+		[[ $key != --also* ]] || what="--also $KEY-b"
+		# shellcheck disable=SC2086 # words
+		redlock release $what "$KEY" "$token"
+		expect 65 '' "redlock: $KEY: KEY is not a lock: it is a list"
+		rcli 0 DEL "$KEY" >/dev/null
+	done
+	[[ ! $(keepers) ]]
+	kill $!
+}
+
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
 @test "a release that no server answers ends the keeper, and nobody stops the process" {
