@@ -19,6 +19,34 @@ static void release_untracked(void *session, size_t i)
 	cmd_release_one(session, i);
 }
 
+static void look_for_untracked(void *session, size_t i)
+{
+	struct session *each = session_at(session, i);
+	struct deadline until = deadline_in(each->quorum.timeout);
+
+	each->answer.result = lock_has_untracked(&each->lock, until)
+				      ? LOCK_OK
+				      : LOCK_NOT_HELD;
+}
+
+/* Of several keys only holds of them all are another acquire's than the keeper's. One key's
+ * release finds that out by itself. */
+static bool may_be_untracked(struct session *session)
+{
+	bool all = true;
+
+	if (session->count == 1)
+		return true;
+	cmd_each(session, look_for_untracked);
+	for (size_t i = 0; i < session->count; i++) {
+		struct answer *answer = &session_at(session, i)->answer;
+
+		all &= answer->result == LOCK_OK;
+		answer->result = LOCK_NOT_HELD;
+	}
+	return all;
+}
+
 static void release_rest(void *session, size_t i)
 {
 	if (!has_released(session_at(session, i)))
@@ -76,7 +104,8 @@ static void release(struct session *session)
 		session->locks[i]->by_hand = true;
 		session_at(session, i)->answer.result = LOCK_NOT_HELD;
 	}
-	if (keeper_has_hold(session->locks, session->count))
+	if (keeper_has_hold(session->locks, session->count) &&
+	    may_be_untracked(session))
 		cmd_each(session, release_untracked);
 	for (size_t i = 0; i < session->count; i++)
 		released += has_released(session_at(session, i));

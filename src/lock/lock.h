@@ -183,6 +183,10 @@ void lock_adopt(struct lock *lock, const char *token);
 /* For the next release of what was adopted: none but an untracked hold, or else
  * LOCK_NOT_HELD. */
 void lock_adopt_untracked(struct lock *lock);
+
+/* Whether there is one, as far as servers answer by then. */
+bool lock_has_untracked(struct lock *lock, struct deadline until);
+
 void lock_release_memory(struct lock *lock);
 
 /* After record_describe: adds once_in to the description, and for how long (ms) the

@@ -170,3 +170,24 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 	explain_failure(ballot, error);
 	return LOCK_ERROR;
 }
+
+static void on_untracked(void *context, size_t i, const struct reply *reply)
+{
+	struct ballot *ballot = &((struct lock *)context)->ballot;
+	int64_t answer = 0;
+
+	if (ballot_read(ballot, i, reply, 0, &answer))
+		ballot->vote[i] = answer == 1 ? VOTE_YES : VOTE_GONE;
+}
+
+bool lock_has_untracked(struct lock *lock, struct deadline until)
+{
+	struct ballot *ballot = &lock->ballot;
+	struct reply_handler handler = {lock, on_untracked, lock_is_decided};
+
+	ballot_open(ballot, NULL);
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		script_untracked(lock, i);
+	quorum_gather(ballot->quorum, wait_until(until), &handler);
+	return ballot_count(ballot, VOTE_YES) > 0 && !ballot_said_no(ballot);
+}

@@ -264,6 +264,14 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	    lock->held > 0 ? 4 : 3);
 }
 
+void script_untracked(struct lock *lock, size_t i)
+{
+	struct question question = about_lock(lock, i);
+
+	question.how = ASK_PATIENTLY;
+	ask(&question, SCRIPT(common_lua, untracked_lua), NULL, 0);
+}
+
 void script_raise(struct lock *lock, size_t i, bool counts)
 {
 	struct question question = about_lock(lock, i);

@@ -37,6 +37,9 @@ void script_put_back(struct lock *lock, size_t server);
 
 void script_extend(struct lock *lock, size_t server);
 
+/* Asks whether the owner has a hold that nobody keeps. */
+void script_untracked(struct lock *lock, size_t server);
+
 /* counts: its answer is waited for. */
 void script_raise(struct lock *lock, size_t server, bool counts);
 

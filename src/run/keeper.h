@@ -58,7 +58,8 @@
  * The token of a reentrant lock does not say which of its holds a release is for: several
  * keepers may keep one each, and what `acquire` has taken without a keeper is held, too.
  * No process may go on without its hold because of somebody else's release. So a hold
- * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked); if only some servers
+ * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked), of several keys
+ * if there is one of each: each acquire has a release of its own. If only some servers
  * say that they have given one back, that is all that is done. Else one keeper is
  * ended, and it is its hold that is given back: one at the servers that the release names
  * (nearness.h) goes before one at some of them, then that of the nearest process above

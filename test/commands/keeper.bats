@@ -640,6 +640,30 @@ setup() {
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
+@test "a release of several keys is that of the keeper of them, unless each is held without one, too" {
+	local also=(-r --token owner -t 1h --also "$KEY-b")
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	"$REDLOCK" acquire "${also[@]}" --pid $pid "$KEY-a"
+	"$REDLOCK" acquire "${also[@]}" "$KEY-a"
+	"$REDLOCK" acquire -r --token owner -t 1h "$KEY-a"
+	redlock release --also "$KEY-b" "$KEY-a" owner
+	expect 0
+	[[ $(keepers_of_both) && $(rcli 0 HGET "$KEY-a" owner)$(rcli 0 HGET "$KEY-b" owner) == 21 ]]
+	# what is held of one key only has a release of its own
+	redlock release -v --also "$KEY-b" "$KEY-a" owner
+	[[ $status == 0 && $stderr == *'given back by its keeper'* && ! $(keepers_of_both) ]]
+	[[ $(rcli 0 HGET "$KEY-a" owner) == 1 && $(rcli 0 HKEYS "$(KEY=$KEY-a record)") == *'hold:+'* ]]
+	KEY=$KEY-b key_free 0
+	redlock release "$KEY-a" owner
+	expect 0
+	KEY=$KEY-a key_free 0
+	is_alive $pid
+	kill $pid
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "of several keepers of one owner a release ends one, and gives back what that one has kept" {
 	local i count=4
 	sleep 600 3>&- 4>&- &
