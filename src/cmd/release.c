@@ -54,16 +54,41 @@ static void release_rest(void *session, size_t i)
 }
 
 /* What the keeper could not reach, we may. Its word counts if we do not. */
-static void release_again(void *session, size_t i)
+static void try_again(struct session *session, bool same_servers)
 {
-	struct answer *answer = &session_at(session, i)->answer;
+	struct answer *answer = &session->answer;
 	struct answer before = *answer;
 
-	if (answer->result != LOCK_ERROR)
+	if (answer->result != LOCK_ERROR || answer->error.code == EXIT_MISUSED)
 		return;
-	cmd_release_one(session, i);
+	cmd_release_one(session, 0);
+	/* if there is nothing to give back any more, its request has got there late */
+	if (answer->result == LOCK_NOT_HELD && same_servers)
+		answer->result = LOCK_OK;
 	if (answer->result != LOCK_OK)
 		*answer = before;
+}
+
+static void release_again(void *session, size_t i)
+{
+	try_again(session_at(session, i), true);
+}
+
+static void release_here(void *session, size_t i)
+{
+	try_again(session_at(session, i), false);
+}
+
+static void take_partings(struct session *session,
+			  const struct parting *partings)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		struct answer *answer = &session_at(session, i)->answer;
+
+		answer->result = partings[i].result;
+		answer->error = partings[i].error;
+	}
+	log_step("%s: given back by its keeper", session->settings->key);
 }
 
 /* By its keeper, if it has one. But if a hold of some of the keys has been given back, its
@@ -75,15 +100,12 @@ static void release_kept(struct session *session, bool some)
 	switch (keeper_dismiss(session->locks, session->count,
 			       some ? NULL : partings)) {
 	case DISMISSED_DONE:
-		for (size_t i = 0; i < session->count; i++) {
-			struct answer *answer = &session_at(session, i)->answer;
-
-			answer->result = partings[i].result;
-			answer->error = partings[i].error;
-		}
-		log_step("%s: given back by its keeper",
-			 session->settings->key);
+		take_partings(session, partings);
 		cmd_each(session, release_again);
+		return;
+	case DISMISSED_ELSEWHERE:
+		take_partings(session, partings);
+		cmd_each(session, release_here);
 		return;
 	case DISMISSED_LEFT:
 		log_step("%s: left to us by its keeper",

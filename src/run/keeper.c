@@ -653,11 +653,13 @@ enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
 	if (held)
 		adopt_holds(&note, locks, count);
 	note.gives_back &= partings != NULL;
-	if (dismiss(&note, locks[0]->ballot.quorum->timeout))
-		dismissal = note.gives_back && read_partings(&note, locks,
-							     count, partings)
-				    ? DISMISSED_DONE
-				    : DISMISSED_LEFT;
+	if (dismiss(&note, locks[0]->ballot.quorum->timeout)) {
+		dismissal = DISMISSED_LEFT;
+		if (note.gives_back &&
+		    read_partings(&note, locks, count, partings))
+			dismissal = note.near == NEAR_ALL ? DISMISSED_DONE
+							  : DISMISSED_ELSEWHERE;
+	}
 	close(note.fd);
 	return dismissal;
 }

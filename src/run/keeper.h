@@ -152,6 +152,7 @@ enum dismissal {
 	DISMISSED_NONE, /* there is no such keeper, or it has not ended in time */
 	DISMISSED_LEFT, /* it leaves the locks: they are ours to release */
 	DISMISSED_DONE, /* it has given them back: partings, by index, say how */
+	DISMISSED_ELSEWHERE, /* so it has, at servers that are not all ours */
 };
 
 /* Ends a keeper of this user's that keeps these locks, all of its own; while it stops

@@ -181,6 +181,25 @@ setup() {
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
+@test "a release succeeds if its keeper's request has come late, and there is nothing left to give back" {
+	local token
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	token=$("$REDLOCK" acquire --pid $pid -t 1h --server-timeout 300ms "$KEY")
+	wait_until '[[ $(rcli 0 HGET "$(record)" "holder:$token") == *keeper=* ]]'
+	server_stop 0
+	spawn release "$REDLOCK" release -v --server-timeout 9s "$KEY" "$token"
+	wait_until '[[ $(<"$TMP/release.err") == *"given back by its keeper"* && ! $(keepers) ]]'
+	server_continue 0
+	finish release
+	[[ $status == 0 && $stderr == *"$KEY: released" ]]
+	run ! is_held
+	is_alive $pid
+	kill $pid
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "two releases at once free KEY; a keeper that is stopped keeps no release from its end" {
 	local token
 	sleep 600 3>&- 4>&- &
