@@ -91,6 +91,16 @@ static void take_partings(struct session *session,
 	log_step("%s: given back by its keeper", session->settings->key);
 }
 
+static void tell_hidden(const struct session *session)
+{
+	struct error why;
+
+	if (keeper_is_hidden(session->locks, session->count, &why))
+		log_notice("%s: its keeper, if it has one, could not be looked "
+			   "for: %s",
+			   session->settings->key, why.text);
+}
+
 /* By its keeper, if it has one. But if a hold of some of the keys has been given back, its
  * own of these keys is not. */
 static void release_kept(struct session *session, bool some)
@@ -112,6 +122,7 @@ static void release_kept(struct session *session, bool some)
 			 session->settings->key);
 		break;
 	default:
+		tell_hidden(session);
 		break;
 	}
 	cmd_each(session, release_rest);

@@ -331,6 +331,7 @@ void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
 /* A note that was found. */
 struct note {
 	struct process process; /* the keeper's */
+	bool hidden;            /* but for its pid: it cannot be seen */
 	char name[NAME_MAX + 1];
 	bool gives_back;    /* at SIGUSR2 */
 	enum nearness near; /* its servers to ours */
@@ -399,7 +400,8 @@ static bool says(struct note *note, size_t count, const struct buffer *locks)
 		text.data[got] = '\0';
 		at = text.data;
 		result = number_read(&at, 0, INT64_MAX, &started) == 0 &&
-			 (unsigned long long)started == note->process.started &&
+			 (note->hidden || (unsigned long long)started ==
+						  note->process.started) &&
 			 *at++ == ' ' && read_holds(note, &at, count) &&
 			 (size_t)(text.data + got - at) == locks->length &&
 			 memcmp(at, locks->data, locks->length) == 0;
@@ -447,8 +449,22 @@ static void remove_notes(int directory, pid_t pid)
 	}
 }
 
-/* The note NAME, unless its process has ended: then it is removed. False as well if it
- * is not about these locks. */
+/* Whether the process of a note may be a keeper. Of one that has ended the notes are
+ * removed; but one that /proc does not show, or not to us, may live. */
+static bool read_keeper(int directory, pid_t pid, struct note *note)
+{
+	note->hidden =
+		!process_proc_is_ours() || !process_read(&note->process, pid);
+	if (note->hidden && !is_there(pid)) {
+		remove_notes(directory, pid);
+		return false;
+	}
+	if (note->hidden)
+		note->process = (struct process){.pid = pid, .alive = true};
+	return note->process.alive;
+}
+
+/* The note NAME. False as well if it is not about these locks. */
 static bool read_note(int directory, const char *name,
 		      struct lock *const *locks, size_t count,
 		      struct note *note)
@@ -461,18 +477,15 @@ static bool read_note(int directory, const char *name,
 	*note = (struct note){0};
 	note_prefix(NOTE, prefix);
 	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    number_parse(name + strlen(prefix), 1, INT32_MAX, &pid) < 0)
+	    number_parse(name + strlen(prefix), 1, INT32_MAX, &pid) < 0 ||
+	    !read_keeper(directory, (pid_t)pid, note))
 		return false;
-	if (!process_read(&note->process, (pid_t)pid)) {
-		remove_notes(directory, (pid_t)pid);
-		return false;
-	}
 	note->fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (note->fd < 0)
 		return false;
 	strlcpy(note->name, name, sizeof(note->name));
 	print_locks(&wanted, locks, count);
-	result = note->process.alive && says(note, count, &wanted);
+	result = says(note, count, &wanted);
 	buffer_release(&wanted);
 	if (result)
 		read_servers(directory, locks, note);
@@ -499,20 +512,29 @@ static bool is_elsewhere(const struct note *note)
 	return note->hold[0][0] != '\0' && note->near == NEAR_NONE;
 }
 
+/* The next note about these locks. */
+static bool next_note(DIR *notes, struct lock *const *locks, size_t count,
+		      struct note *note)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(notes)) != NULL)
+		if (read_note(dirfd(notes), entry->d_name, locks, count, note))
+			return true;
+	return false;
+}
+
 /* The one to end (keeper.h). False: there is none. */
 static bool find_note(DIR *notes, struct lock *const *locks, size_t count,
 		      struct note *best)
 {
-	struct dirent *entry;
 	bool found = false;
 	struct note note;
 
 	rewinddir(notes);
-	while ((entry = readdir(notes)) != NULL) {
-		if (!read_note(dirfd(notes), entry->d_name, locks, count,
-			       &note))
-			continue;
-		if (is_elsewhere(&note) || (found && !is_better(&note, best))) {
+	while (next_note(notes, locks, count, &note)) {
+		if (note.hidden || is_elsewhere(&note) ||
+		    (found && !is_better(&note, best))) {
 			close(note.fd);
 			continue;
 		}
@@ -530,6 +552,33 @@ static DIR *open_notes(void)
 	struct error error;
 
 	return runtime_directory(path, &error) < 0 ? NULL : opendir(path);
+}
+
+bool keeper_is_hidden(struct lock *const *locks, size_t count,
+		      struct error *error)
+{
+	char path[URL_PATH_SIZE];
+	bool hidden = false;
+	struct note note;
+	DIR *notes;
+
+	/* no note is where there is no directory, and none can be made */
+	if (runtime_directory(path, error) < 0)
+		return error->code == EXIT_CONFIG;
+	notes = opendir(path);
+	if (notes == NULL) {
+		error_system(error, "%s", path);
+		return true;
+	}
+	while (!hidden && next_note(notes, locks, count, &note)) {
+		hidden = note.hidden;
+		close(note.fd);
+	}
+	if (hidden)
+		error_set(error, EXIT_SYSTEM, "/proc does not show pid %ld",
+			  (long)note.process.pid);
+	closedir(notes);
+	return hidden;
 }
 
 bool keeper_has_hold(struct lock *const *locks, size_t count)

@@ -45,6 +45,9 @@
  * is a loss. A release from elsewhere, such as another pid namespace, cannot be told
  * from a loss.
  *
+ * A note is removed once its keeper's pid is nobody's. What /proc does not show, or not
+ * to us, may live: it is neither signalled nor forgotten.
+ *
  * While PID is stopped because its lock is lost, a release may be PID's own, in a trap:
  * if it waited for the keeper, which waits for PID, it would last until SIGKILL. So the
  * keeper appends to its note at once that it leaves the locks to the release, and goes on
@@ -147,6 +150,11 @@ void keeper_recall(pid_t child);
 
 /* Whether a keeper of this user's keeps a hold of these reentrant locks, all of its own. */
 bool keeper_has_hold(struct lock *const *locks, size_t count);
+
+/* Whether one may keep these locks, all of its own, which could not be found: *error says
+ * why. */
+bool keeper_is_hidden(struct lock *const *locks, size_t count,
+		      struct error *error);
 
 enum dismissal {
 	DISMISSED_NONE, /* there is no such keeper, or it has not ended in time */

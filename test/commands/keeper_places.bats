@@ -265,6 +265,51 @@ redlock: --pid 32000: there is no such process"
 	run ! is_held
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native,kernel
+@test "a container with the /proc of another: release says that it does not show the keeper, and leaves its notes" {
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	unshare --pid --fork --mount-proc true || skip "no pid namespace can be made here"
+	local before
+	script_text >"$TMP/job.sh" <<-'end'
+		token=$("$REDLOCK" acquire --pid $$ -t 1h "$KEY") || exit
+		said "$token"
+		step 1
+	end
+	# not the first process, which is refused
+	spawn job unshare --pid --fork --mount-proc --kill-child sh -c 'sh "$1"; exit' - "$TMP/job.sh"
+	wait_until '[[ -s $TMP/said ]]'
+	before=$(ls "$XDG_RUNTIME_DIR/redlock")
+	[[ $before == keeper-*servers-* ]]
+	run --separate-stderr nsenter --target "$(pgrep -P "$(pid job)")" --pid "$REDLOCK" release "$KEY" "$(<"$TMP/said")"
+	expect 0 '' "redlock: $KEY: its keeper, if it has one, could not be looked for: /proc does not show pid [0-9]+"
+	[[ $(ls "$XDG_RUNTIME_DIR/redlock") == "$before" ]]
+	run ! is_held
+	step 1
+	finish job
+}
+
+@test "release says that it cannot look for a keeper where the directory of its note cannot be used" {
+	local -x XDG_RUNTIME_DIR=$TMP/runtime
+	local token
+	mkdir -m 700 "$XDG_RUNTIME_DIR"
+	token=$("$REDLOCK" acquire "$KEY")
+	redlock release "$KEY" "$token"
+	expect 0
+	token=$("$REDLOCK" acquire "$KEY")
+	chmod 755 "$XDG_RUNTIME_DIR/redlock"
+	redlock release "$KEY" "$token"
+	expect 0 '' "redlock: $KEY: its keeper, if it has one, could not be looked for: $XDG_RUNTIME_DIR/redlock can be entered by others .*"
+	run ! is_held
+	# where it cannot be made there is none
+	rmdir "$XDG_RUNTIME_DIR/redlock"
+	[[ $(id -u) != 0 ]] || return 0
+	token=$("$REDLOCK" acquire "$KEY")
+	chmod 500 "$XDG_RUNTIME_DIR"
+	redlock release "$KEY" "$token"
+	expect 0
+}
+
 # group_make: $GROUP is a control group of its own, as a unit has.
 group_make() {
 	local root
