@@ -277,16 +277,13 @@ static int write_notes(struct keeper *keeper, struct lock *const *locks,
 {
 	struct process self;
 	struct buffer servers = {0}, text = {0};
-	int fd;
 
 	if (!process_read(&self, getpid()))
 		return -1;
 	nearness_print(&servers, locks[0]->ballot.quorum);
 	print_note(&text, self.started, keeper->process.pid, locks, count);
-	fd = write_whole(NOTE_OF_SERVERS, &servers);
-	keeper->note = fd < 0 ? -1 : write_whole(NOTE, &text);
-	if (fd >= 0)
-		close(fd);
+	keeper->servers = write_whole(NOTE_OF_SERVERS, &servers);
+	keeper->note = keeper->servers < 0 ? -1 : write_whole(NOTE, &text);
 	buffer_release(&servers);
 	buffer_release(&text);
 	return keeper->note < 0 ? -1 : 0;
@@ -842,7 +839,8 @@ struct keeping {
 	size_t count;
 	struct watchdogs watchdogs;
 	int timer;
-	struct deadline stop; /* when to send the next signal of max_hold */
+	struct deadline stop;    /* when to send the next signal of max_hold */
+	struct deadline refresh; /* the notes */
 	bool overdue;
 	struct deadline part[LOCKS_MOST]; /* with those that are lost */
 	size_t parted;                    /* how many */
@@ -902,7 +900,17 @@ static struct deadline next_look(const struct keeping *keeping)
 	for (size_t i = 0; i < keeping->count; i++)
 		if (keeping->part[i].at < next.at)
 			next = keeping->part[i];
+	next = deadline_earlier(next, keeping->refresh);
 	return deadline_earlier(next, keeping->stop);
+}
+
+static void refresh_notes(struct keeping *keeping)
+{
+	if (!deadline_passed(keeping->refresh))
+		return;
+	futimens(keeping->keeper->servers, NULL);
+	futimens(keeping->keeper->note, NULL);
+	keeping->refresh = deadline_in(keeping->locks[0]->wish.ttl);
 }
 
 /* The lock is held and renewed until all of it is gone. */
@@ -1058,6 +1066,7 @@ static bool keep_on(struct keeping *keeping, enum keeper_result *kept,
 	if (number != 0)
 		return false;
 	heed_max_hold(keeping);
+	refresh_notes(keeping);
 	return true;
 }
 
@@ -1101,6 +1110,7 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 		.count = count,
 		.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC),
 		.stop = deadline_never(),
+		.refresh = deadline_in(locks[0]->wish.ttl),
 	};
 	enum keeper_result kept = KEPT_LOST;
 	int64_t acquired = 0;

@@ -48,6 +48,9 @@
  * A note is removed once its keeper's pid is nobody's. What /proc does not show, or not
  * to us, may live: it is neither signalled nor forgotten.
  *
+ * Once in a ttl it makes its notes as if they were new: what cleans /tmp up removes what is
+ * old.
+ *
  * While PID is stopped because its lock is lost, a release may be PID's own, in a trap:
  * if it waited for the keeper, which waits for PID, it would last until SIGKILL. So the
  * keeper appends to its note at once that it leaves the locks to the release, and goes on
@@ -100,7 +103,7 @@ struct keeper {
 	int64_t kill_after;     /* ms between the two */
 	int64_t max_hold;       /* ms, 0: none */
 	int signals;            /* descriptor (signals.h) */
-	int note;               /* descriptor of its note */
+	int note, servers;      /* descriptors of its two notes */
 	/* called before PID is sent a signal because of LOST or OVERDUE */
 	void (*tell)(const struct keeper *keeper, enum keeper_result kept,
 		     const struct error *why);

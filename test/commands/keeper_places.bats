@@ -310,6 +310,18 @@ redlock: --pid 32000: there is no such process"
 	expect 0
 }
 
+@test "a keeper's notes do not grow old: what cleans a directory up leaves them" {
+	local -x XDG_RUNTIME_DIR=$TMP/runtime
+	mkdir -m 700 "$XDG_RUNTIME_DIR"
+	sleep 600 3>&- 4>&- &
+	"$REDLOCK" acquire --pid $! -t 1s --server-timeout 200ms "$KEY"
+	[[ $(find "$XDG_RUNTIME_DIR/redlock" -type f | wc -l) == 2 ]]
+	find "$XDG_RUNTIME_DIR/redlock" -type f -exec touch -d '9 days ago' '{}' +
+	wait_until '[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -type f -mtime +1) ]]'
+	kill $!
+	wait_until '! is_held'
+}
+
 # group_make: $GROUP is a control group of its own, as a unit has.
 group_make() {
 	local root
