@@ -135,6 +135,15 @@ static struct deadline next_due(struct supervisor *supervisor)
 				 watchdogs_due(&supervisor->watchdogs)));
 }
 
+/* COMMAND has got it, but takes it only if somebody continues it (job.h). */
+static void continue_orphan(const struct supervisor *supervisor, int number)
+{
+	if ((number == SIGINT || number == SIGQUIT || number == SIGTERM ||
+	     number == SIGHUP) &&
+	    process_state(supervisor->child.pid) == 'T' && job_is_orphaned())
+		child_signal(&supervisor->child, SIGCONT);
+}
+
 /* Hands on a signal that has come, unless COMMAND has got it as well. One at a time, so
  * that a stream of signals keeps nothing else waiting. True if the whole job was told
  * to stop. */
@@ -152,7 +161,9 @@ static bool take_signal(struct supervisor *supervisor)
 	shared = job_has_got(&supervisor->job, number, sender,
 			     next_due(supervisor)) &&
 		 child_shares_group(&supervisor->child);
-	if (!shared)
+	if (shared)
+		continue_orphan(supervisor, number);
+	else
 		child_signal(&supervisor->child, number);
 	return shared && number == SIGTSTP;
 }

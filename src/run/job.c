@@ -203,12 +203,30 @@ static void take_back_continue(struct job *job)
 		signals_take(signals_bit(SIGCONT));
 }
 
+bool job_is_orphaned(void)
+{
+	struct process process = {.parent = getppid()};
+
+	do {
+		pid_t above = process.parent;
+
+		/* the parent is of another pid namespace, or has ended */
+		if (above == 0 || getpgid(above) < 0)
+			return true;
+		if (getpgid(above) != getpgrp())
+			return getsid(above) != getsid(0);
+	} while (process_read(&process, process.parent));
+	return false; /* as most are not */
+}
+
 void job_stop(struct job *job, int number, pid_t command, struct deadline until)
 {
 	pid_t own = getpgrp(), its = getpgid(command);
 	bool had_it = its > 0 && its != own && tcgetpgrp(job->terminal) == its;
 	const struct question watched = {command, until};
 
+	if (number == SIGSTOP && job_is_orphaned())
+		return;
 	send(job->bystander, &watched, sizeof(watched), MSG_NOSIGNAL);
 	signals_stop(number);
 	take_back_continue(job);

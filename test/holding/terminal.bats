@@ -571,6 +571,16 @@ shell_script() {
 	wait_until 'key_free 0'
 }
 
+@test "a COMMAND that stops itself as redlock leads the session: nobody could continue both; the lock is kept, and ^C ends both" {
+	at_terminal "$REDLOCK" run -t 2s -k 300ms "$KEY" sh -c 'echo $$ >"$1"; kill -STOP $$; sleep 300; :' - "$TMP/pid" <<-STEPS
+		run [[ \$(ps -o state= -p \$(<$TMP/pid)) == T ]]
+		run $REDLOCK status --format json $KEY | jq -e '.holders[0].held_ms > 3000'
+		key ^C
+	STEPS
+	[[ $status == 130 ]]
+	key_free 0
+}
+
 @test "nothing of redlock's stays in a job whose redlock was killed" {
 	at_terminal <<-STEPS
 		see ready> $
