@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -27,6 +29,11 @@ static void share_release(struct lock *lock, size_t i)
 	}
 }
 
+static bool wants_untracked(const struct lock *lock)
+{
+	return strncmp(lock->grant.hold, "*+", 2) == 0;
+}
+
 static void on_release(void *context, size_t i, const struct reply *reply)
 {
 	struct lock *lock = context;
@@ -40,9 +47,11 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	    reply->value[1].number > lock->kept)
 		lock->kept = reply->value[1].number;
 	/* if an answer was lost, that request may have released the lock, and
-	 * somebody else may hold it by now */
-	if (answer == 1 || ballot->unsure[i] ||
-	    quorum_has_broken(ballot->quorum, i))
+	 * somebody else may hold it by now; but one for an untracked hold that has
+	 * found it says so again */
+	if (answer == 1 ||
+	    (!wants_untracked(lock) &&
+	     (ballot->unsure[i] || quorum_has_broken(ballot->quorum, i))))
 		ballot->vote[i] = VOTE_YES;
 	else
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;

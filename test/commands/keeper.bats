@@ -540,6 +540,22 @@ setup() {
 	key_free 0
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a release whose first answer was lost, and that found no hold without a keeper, ends the keeper" {
+	proxies_start
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	"$REDLOCK" acquire -S "$(proxy_url 0)" -r --token owner --pid $pid -t 1h "$KEY"
+	wait_until '[[ $(rcli 0 HGET "$(record)" holder:owner) == *keeper=* ]]'
+	proxy 0 'close 1' pass
+	redlock release -v -S "$(proxy_url 0)" "$KEY" owner
+	[[ $status == 0 && $stderr == *'given back by its keeper'* ]]
+	[[ ! $(keepers) ]]
+	key_free 0
+	kill $pid
+}
+
 @test "a release that only some servers have answered ends no keeper: it may have been another hold's" {
 	servers_start 3
 	export REDLOCK_QUARANTINE=0

@@ -16,13 +16,14 @@ local function pick_hold()
   if (past .. ' '):find(hold .. ' ', 1, true) then
     return
   end
-  try('hset', record, 'last:' .. token, hold .. ' ' .. past:sub(1, 10 * #hold)) -- others may come in between
   local known = known_holds()
   table.sort(known)
-  if hold:find('^%*%+') then
-    return known[1] and known[1]:find('^%+') and known[1] or false
+  local untracked = known[1] and known[1]:find('^%+')
+  if hold:find('^%*%+') and not untracked then
+    return false
   end
-  return known[1] and (#known >= held or known[1]:find('^%+')) and known[1] or hold
+  try('hset', record, 'last:' .. token, hold .. ' ' .. past:sub(1, 10 * #hold)) -- others may come in between
+  return known[1] and (untracked or #known >= held) and known[1] or hold
 end
 
 -- KEY stays with its owner for that long, and nobody can take it.
