@@ -344,14 +344,25 @@ int64_t conn_waited(const struct conn *conn)
 
 /* --- what comes back ---------------------------------------------------- */
 
-/* Far at once if an answer takes long, near again bit by bit: a server that
- * was stopped for a while is not far for good. */
+/* The shortest of the last round trips: a server that was stopped for a while is not far,
+ * and one that has moved away is, a few answers later. Answers to what was asked before the
+ * last one came were late, or quick, for one reason: they are one round trip. */
 static void measure(struct conn *conn, int64_t since)
 {
-	int64_t took = clock_ms() - since + 1;
+	int64_t now = clock_ms(), took = now - since + 1;
+	int64_t *last = conn->round_trips;
 
-	conn->distance =
-		took > conn->distance ? took : (took + conn->distance) / 2;
+	if (since >= conn->measured) {
+		memmove(last + 1, last, (ROUND_TRIPS - 1) * sizeof(*last));
+		*last = took;
+	} else if (took < *last) {
+		*last = took;
+	}
+	conn->measured = now;
+	conn->distance = *last;
+	for (size_t i = 1; i < ROUND_TRIPS && last[i] > 0; i++)
+		if (last[i] < conn->distance)
+			conn->distance = last[i];
 }
 
 /* What it answers to the request that was sent with the greeting is withheld. */

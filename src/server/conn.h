@@ -55,7 +55,8 @@
 #include "server/identity.h"
 #include "server/refusal.h"
 
-#define OWED_MAX 32 /* replies a connection may owe before it is dropped */
+#define ROUND_TRIPS 3 /* that the distance is taken from */
+#define OWED_MAX 32   /* replies a connection may owe before it is dropped */
 
 enum owed_kind {
 	OWED_LOGIN,
@@ -108,8 +109,10 @@ struct conn {
 	bool withholds; /* replies, until OWED_USER has come */
 	struct withheld
 		promise;  /* until OWED_REPLICAS has come; or without reply */
-	int64_t distance; /* ms that it takes to answer, of late; 0: it has not
-			   * answered yet */
+	int64_t distance; /* ms that it takes to answer: the shortest of the last
+			   * round trips; 0: it has not answered yet */
+	int64_t round_trips[ROUND_TRIPS]; /* ms, the last one first; 0: none */
+	int64_t measured;                 /* ms; when the last one ended */
 	bool login_failed;
 	bool unidentified;    /* it has refused to say who it is, or for a
 			       * moment what it keeps */

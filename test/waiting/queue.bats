@@ -1038,3 +1038,20 @@ bounded() {
 	[[ $status == 0 ]]
 	server_continue 4
 }
+
+@test "a waiter keeps too few votes no longer because servers were stopped for a while" {
+	local i
+	servers_start 3
+	for i in 0 1 2; do rcli "$i" SET "$KEY" "another-program-$i"; done
+	spawn waiter "$REDLOCK" run -v --quarantine 0 "$KEY" true
+	wait_until 'queued 1'
+	server_stop 1 2
+	wait_until 'grep -q "still waiting" "$TMP/waiter.err"'
+	server_continue 1 2
+	rcli 0 DEL "$KEY"
+	wait_until 'grep -q "granted, fence" "$TMP/waiter.err"'
+	wait_until 'grep -q "given back" "$TMP/waiter.err"' 1
+	for i in 1 2; do rcli "$i" DEL "$KEY"; done
+	finish waiter
+	[[ $status == 0 ]]
+}
