@@ -455,9 +455,13 @@ static void take_grant(struct requests *requests, size_t i,
 
 	if (at->oldest <= n)
 		at->oldest = n + 1;
-	if (deadline_passed(valid) ||
-	    requests->lock->ballot.vote[i] == VOTE_YES)
+	if (requests->lock->ballot.vote[i] == VOTE_YES)
 		return;
+	if (deadline_passed(
+		    valid)) { /* KEY is ours: the answer is a new lease */
+		at->due = deadline_at(0);
+		return;
+	}
 	at->pause = 0;
 	slots_hear(&requests->lock->ballot, i, message->slot, "");
 	trust_hear(&requests->lock->ballot, i,

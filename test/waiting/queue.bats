@@ -1055,3 +1055,17 @@ bounded() {
 	finish waiter
 	[[ $status == 0 ]]
 }
+
+@test "a waiter whose grant came too late, as its server was stopped, asks for it again at once" {
+	local queued
+	servers_start 1
+	take
+	line_up a --server-timeout 9s -t 1m
+	queued=$(now_ms) # it asks again 5 s after this, and a grant to that request ends 3 s later
+	server_stop 0
+	wait_until '(($(now_ms) - queued > 8200))'
+	server_continue 0
+	give_back
+	finish a 1
+	expect 0
+}
