@@ -196,10 +196,7 @@ static bool knows_tenant(const struct ballot *ballot, size_t k, size_t i)
 	const struct report *report = &ballot->report[i],
 			    *other = &ballot->report[k];
 
-	/* what k has given us itself nobody else has there any more */
-	if (clock_ms() >= other->tenants_until ||
-	    (ballot_is_granted(ballot, k) &&
-	     ballot->slots[k].own == ballot->slots[i].own))
+	if (clock_ms() >= other->tenants_until)
 		return false;
 	for (size_t n = 0; n < other->tenant_count; n++) {
 		const struct tenant *tenant = &other->tenants[n];
@@ -232,8 +229,24 @@ static bool has_lost_record(const struct ballot *ballot, size_t i)
 		is_contradicted(ballot, i, knows_tenant));
 }
 
+/* What a server has given us nobody else has had there since, whether we keep it or not,
+ * until its next answer names somebody. */
+static void forget_tenants(struct report *report, int64_t slot)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; n < report->tenant_count; n++)
+		if (report->tenants[n].slot != slot)
+			report->tenants[kept++] = report->tenants[n];
+	report->tenant_count = kept;
+}
+
 void trust_weigh(struct ballot *ballot)
 {
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot_is_granted(ballot, i))
+			forget_tenants(&ballot->report[i],
+				       ballot->slots[i].own);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		if (!ballot_is_granted(ballot, i))
 			continue;

@@ -1069,3 +1069,25 @@ bounded() {
 	finish a 1
 	expect 0
 }
+
+@test "a permit that a server gave too early, and got back, is had once the others give it" {
+	local queued
+	servers_start 3
+	server_stop 0 1 # which know the holder a bit later than the third one
+	spawn take "$REDLOCK" acquire --quarantine 0 -t 1m --server-timeout 9s -P 1 "$KEY"
+	wait_until '[[ $(rcli 2 EXISTS "$KEY") == 1 ]]'
+	server_continue 0 1
+	finish take
+	token=$output
+	wait_until '[[ $(servers_with "$token" ZRANGE "$KEY" 0 -1) == 3 ]]'
+	line_up a --server-timeout 9s -t 1m -P 1 -v
+	queued=$(now_ms)
+	server_stop 0 1
+	"$REDLOCK" release -S "$(server_url 2)" "$KEY" "$token"
+	wait_until '(($(now_ms) - queued > 8200))' # as above
+	spawn release "$REDLOCK" release --server-timeout 9s "$KEY" "$token"
+	server_continue 0 1
+	finish a
+	[[ $status == 0 && $stderr != *"split vote"* ]]
+	finish release
+}
