@@ -14,7 +14,8 @@
 
 #define PARTIAL_LONGEST 500 /* ms */
 #define PARTIAL_TIME 5 /* ms, and two round trips, to get the missing votes */
-#define FIRST_RENEWAL 100 /* ms: a command that ends sooner needs none */
+#define REPLICAS_APART 60000 /* ms, until replicas that fail do so anew */
+#define FIRST_RENEWAL 100    /* ms: a command that ends sooner needs none */
 
 /* --- from votes to a lock ----------------------------------------------- */
 
@@ -99,10 +100,19 @@ static bool is_enough(const struct queue *queue)
 		left > lock->wish.validity_needed);
 }
 
-static void tell_outage(const struct queue *queue)
+/* Other waiters to whom replicas fail, too, look like holders for a moment: that does not
+ * end the outage. */
+static void tell_outage(struct queue *queue)
 {
 	const struct argument *key = &queue->lock->names.key;
+	int64_t before = queue->replicas_failed;
 
+	if (ballot_lacks_replicas(&queue->lock->ballot)) {
+		queue->replicas_failed = clock_ms();
+		if (before > 0 &&
+		    queue->replicas_failed - before < REPLICAS_APART)
+			return;
+	}
 	log_notice("%.*s: still waiting: %s", (int)key->length, key->data,
 		   queue->outage.text);
 }

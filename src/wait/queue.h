@@ -90,7 +90,8 @@ struct queue {
 	struct error outage; /* as reported; code 0: there is none */
 	bool lacks_replicas; /* the outage is that it was granted, and too few
 			      * replicas had it */
-	bool asked_again;    /* the servers that have not granted it */
+	int64_t replicas_failed; /* ms; when that was last so; 0: never */
+	bool asked_again;        /* the servers that have not granted it */
 	int64_t partial; /* when to give up too few votes; 0: there are none */
 	int64_t partial_time; /* ms, with too few votes */
 	char before[SERVERS_MAX]

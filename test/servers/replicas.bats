@@ -294,6 +294,27 @@ redlock: $KEY: $(place_of 0): $BEHIND"
 	[[ $status == 0 ]]
 }
 
+@test "waiters whom replicas fail, one after the other, say so once each" {
+	local grants=0 fence name
+	masters_start 1
+	take
+	for name in a b; do
+		spawn "$name" "$REDLOCK" run --replicas 1 --server-timeout 300ms -w 60s "$KEY" true
+	done
+	wait_until 'queued 2 0'
+	server_stop 1
+	give_back
+	while ((grants++ < 8)); do
+		fence=$(fence_at 0)
+		wait_until '(($(fence_at 0) > fence))'
+	done
+	server_continue 1
+	for name in a b; do
+		finish "$name"
+		expect 0 '' "redlock: $KEY: still waiting: $(place_of 0): $BEHIND" || return
+	done
+}
+
 @test "-w waits for a replica that is yet to come" {
 	masters_start 1
 	rcli 1 REPLICAOF NO ONE
