@@ -150,6 +150,13 @@ bool mailbox_is_open(const struct mailbox *mailbox, size_t i)
 	return mailbox->per_server[i].state == SUBSCRIPTION_OPEN;
 }
 
+unsigned mailbox_failures(const struct mailbox *mailbox, size_t i)
+{
+	return mailbox->per_server[i].state == SUBSCRIPTION_REFUSED
+		       ? 0
+		       : mailbox->per_server[i].failures;
+}
+
 const struct server *mailbox_failure(const struct mailbox *mailbox, size_t i)
 {
 	const struct server *subscriber = &mailbox->subscribers[i];

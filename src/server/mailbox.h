@@ -85,6 +85,9 @@ bool mailbox_settle(struct mailbox *mailbox, const struct listener *listener);
 
 bool mailbox_is_open(const struct mailbox *mailbox, size_t server);
 
+/* How often in a row it could not be opened, for reasons that may pass. */
+unsigned mailbox_failures(const struct mailbox *mailbox, size_t server);
+
 /* The connection whose refusal tells why there is no subscription. NULL if
  * there is one, or if it is still asked for. */
 const struct server *mailbox_failure(const struct mailbox *mailbox,

@@ -423,6 +423,41 @@ bool queue_is_deaf(const struct queue *queue, const struct server **subscriber)
 	       quorum->count - quorum_size(quorum);
 }
 
+void queue_tell_deaf(const struct queue *queue, const struct server *subscriber)
+{
+	const struct argument *key = &queue->lock->names.key;
+	const char *remedy = server_remedy(subscriber);
+
+	log_notice("%.*s: no place in the queue, so asking again and "
+		   "again: %s: %s%s%s",
+		   (int)key->length, key->data, subscriber->url.name,
+		   subscriber->conn.refusal.text, *remedy != '\0' ? ": " : "",
+		   remedy);
+}
+
+/* Says once that so many servers answer, but cannot be subscribed to, that no quorum of
+ * others is left. */
+static void watch_ears(struct queue *queue)
+{
+	const struct quorum *quorum = queue->lock->ballot.quorum;
+	const struct server *subscriber = NULL, *failed;
+	size_t count = 0;
+
+	for (size_t i = 0; i < quorum->count; i++) {
+		if (!requests_are_unheard(&queue->requests, i))
+			continue;
+		count++;
+		failed = mailbox_failure(&queue->mailbox, i);
+		if (failed != NULL)
+			subscriber = failed;
+	}
+	if (queue->deaf_told || subscriber == NULL ||
+	    count <= quorum->count - quorum_size(quorum))
+		return;
+	queue_tell_deaf(queue, subscriber);
+	queue->deaf_told = true;
+}
+
 /* A new token, a new channel, no vote. */
 static void begin(struct queue *queue)
 {
@@ -562,6 +597,7 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 			return queue_lacks_quorum(queue, error) ? LOCK_ERROR
 								: LOCK_BUSY;
 		watch_outage(queue);
+		watch_ears(queue);
 		if (is_barred_out(queue))
 			return miss(queue, LOCK_AGAIN);
 		requests_ask_due(&queue->requests);

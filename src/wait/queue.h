@@ -92,6 +92,7 @@ struct queue {
 			      * replicas had it */
 	int64_t replicas_failed; /* ms; when that was last so; 0: never */
 	bool asked_again;        /* the servers that have not granted it */
+	bool deaf_told;
 	int64_t partial; /* when to give up too few votes; 0: there are none */
 	int64_t partial_time; /* ms, with too few votes */
 	char before[SERVERS_MAX]
@@ -119,6 +120,10 @@ bool queue_lacks_quorum(const struct queue *queue, struct error *why);
  */
 enum lock_result queue_wait(struct queue *queue, struct wait wait,
 			    struct error *error);
+
+/* Says that there is no subscription to this server, and why. */
+void queue_tell_deaf(const struct queue *queue,
+		     const struct server *subscriber);
 
 /* Whether so many servers refuse subscriptions that no quorum is left. */
 bool queue_is_deaf(const struct queue *queue, const struct server **subscriber);

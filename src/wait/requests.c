@@ -15,6 +15,7 @@
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
 #define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
 #define FOREIGN_LONGEST 500
+#define DEAF_FAILURES 3 /* subscriptions, in a row */
 #define HOPE_TIME 5     /* ms, and two round trips, until an answer is late */
 #define OUTAGE_FIRST 50 /* ms between requests to a server that fails */
 #define OUTAGE_LONGEST 1000
@@ -79,10 +80,17 @@ static struct deadline next_request(const struct requests *requests, size_t i)
 	return due.at > soonest ? due : deadline_at(soonest);
 }
 
-/* A server that listens to us may be asked; one request at a time. */
+/* It cannot be subscribed to: it is asked without. */
+static bool is_deaf(const struct requests *requests, size_t i)
+{
+	return mailbox_failures(requests->mailbox, i) >= DEAF_FAILURES;
+}
+
+/* A server that we listen to may be asked; one request at a time. */
 static bool may_ask(const struct requests *requests, size_t i)
 {
-	return mailbox_is_open(requests->mailbox, i) &&
+	return (mailbox_is_open(requests->mailbox, i) ||
+		is_deaf(requests, i)) &&
 	       !requests->lock->barred[i] &&
 	       !quorum_is_waiting(requests->lock->ballot.quorum, i);
 }
@@ -147,8 +155,9 @@ static void plan_next(struct requests *requests, size_t i,
 	at->looks = foreign && at->place == 0;
 	if (at->looks && seen->is_hash)
 		mailbox_listen_also(requests->mailbox, i, requests->redisson);
-	if (at->looks) {
-		/* its holder will tell nobody: the head looks, for all */
+	if (at->looks || is_deaf(requests, i)) {
+		/* its holder will tell nobody: the head looks, for all; or we do
+		 * not hear it */
 		at->pause = at->pause == 0
 				    ? FOREIGN_FIRST
 				    : least(2 * at->pause, FOREIGN_LONGEST);
@@ -286,6 +295,8 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	attempt_read(lock, i, reply, &seen);
+	if (reply != NULL && at->unheard == 0 && is_deaf(requests, i))
+		at->unheard = mailbox_failures(requests->mailbox, i);
 	if (seen.has_reply)
 		at->place = seen.place;
 	if (reply == NULL || ballot->vote[i] == VOTE_FAILED) {
@@ -326,7 +337,17 @@ void requests_opened(void *context, size_t i)
 	if (quorum_is_waiting(quorum, i) &&
 	    clock_ms() - last_sent(requests, i) > quorum->timeout)
 		quorum_abandon(quorum, i);
+	requests->at[i].unheard = 0;
 	requests->at[i].due = deadline_at(0);
+}
+
+/* It may have been away at the first failures; not since it has answered. */
+bool requests_are_unheard(const struct requests *requests, size_t i)
+{
+	unsigned unheard = requests->at[i].unheard;
+
+	return unheard > 0 &&
+	       mailbox_failures(requests->mailbox, i) > unheard + 1;
 }
 
 /* Another program may have given KEY back. */

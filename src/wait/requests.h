@@ -5,7 +5,10 @@
  * believed. Votes and fences are counted in the lock's ballot.
  *
  * A server is asked after it has confirmed our subscription, and one request at
- * a time. It is asked again when the lease ends that it told us of, and at
+ * a time. If the subscription fails three times in a row, the server is asked all the
+ * same, every 50 to 500 ms, until it can be subscribed to: perhaps requests get there and
+ * subscriptions do not. A place without a listener keeps nobody waiting, but whoever asks
+ * while it stands first in the line is granted KEY by the answer. It is asked again when the lease ends that it told us of, and at
  * least every heartbeat (5 s, ttl/3 if that is less). If KEY belongs to another
  * program, which does not say when it is done, the first in the queue looks
  * every 50 to 500 ms, for all. Redisson says so to its own waiters: if KEY is a hash
@@ -49,7 +52,9 @@ struct requests {
 		/* if replicas are to have it: it was granted, and the last request
 		 * asks them */
 		bool granted, asks_replicas;
-		bool looks; /* for all, as another program holds KEY */
+		unsigned unheard; /* failed subscriptions when it first answered
+				   * without one; 0: it has not */
+		bool looks;       /* for all, as another program holds KEY */
 	} at[SERVERS_MAX];
 };
 
@@ -82,6 +87,9 @@ struct deadline requests_replicas(const struct requests *requests,
 
 /* The longest distance (ms) of the servers that have answered this attempt. */
 int64_t requests_farthest(const struct requests *requests);
+
+/* Whether it answers, and cannot be subscribed to. */
+bool requests_are_unheard(const struct requests *requests, size_t server);
 
 /* Whether there may be a place of ours in the server's queue. */
 bool requests_may_queue(const struct requests *requests, size_t server);

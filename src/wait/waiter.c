@@ -206,13 +206,7 @@ static enum lock_result stand_in_line(struct waiter *waiter, struct lock *lock,
 		}
 	}
 	if (result == LOCK_ERROR && queue_is_deaf(&queue, &subscriber)) {
-		const char *remedy = server_remedy(subscriber);
-
-		log_notice("%.*s: no place in the queue, so asking again and "
-			   "again: %s: %s%s%s",
-			   (int)lock->names.key.length, lock->names.key.data,
-			   subscriber->url.name, subscriber->conn.refusal.text,
-			   *remedy != '\0' ? ": " : "", remedy);
+		queue_tell_deaf(&queue, subscriber);
 		waiter->poll = true;
 		result = LOCK_AGAIN;
 	}

@@ -694,6 +694,29 @@ cut_off() {
 	done
 }
 
+@test "where subscriptions are cut, and requests are not, the lock is asked for again and again, until it can be listened to" {
+	local why="redlock: $KEY: still waiting: .*
+redlock: $KEY: no place in the queue, so asking again and again: unix://.*: .*"
+	servers_start 1
+	proxies_start
+	proxy_ears 0 reset
+	take
+	wait_turn a -S "$(proxy_urls)"
+	wait_until 'grep -q "no place in the queue" "$TMP/a.err"'
+	give_back
+	finish a 3
+	expect 0 '' "$why"
+	take
+	wait_turn b -S "$(proxy_urls)"
+	wait_until 'grep -q "no place in the queue" "$TMP/b.err"'
+	proxy_ears 0 pass
+	wait_until 'listening 1'
+	give_back
+	finish b
+	expect 0 '' "$why"
+	wait_until no_trace
+}
+
 @test "a release by who may not publish is done, and waiters keep their place" {
 	one_server
 	rcli 0 ACL SETUSER "mute-$KEY" reset on '>pw' '~*' '&*' +@all -publish
