@@ -636,7 +636,9 @@ enum lock_result queue_wait(struct queue *queue, struct wait wait,
 		go_on_listening(queue);
 	if (result == LOCK_ERROR)
 		rights_explain(queue->lock, wait.interrupt, error);
-	if (result != LOCK_OK)
+	if (result != LOCK_OK) {
 		attempt_take_back(queue->lock, true);
+		requests_end(&queue->requests);
+	}
 	return result;
 }

@@ -178,6 +178,93 @@ static void take_refusal(struct requests *requests, size_t i,
 	plan_next(requests, i, seen);
 }
 
+/* A place that a server has told, and whose release it has not answered. */
+static bool may_be_left(const struct requests *requests, size_t i)
+{
+	const struct quorum *quorum = requests->lock->ballot.quorum;
+
+	return requests->at[i].place >= 0 &&
+	       (quorum_is_waiting(quorum, i) ||
+		!server_is_up(&quorum->servers[i]));
+}
+
+void requests_end(struct requests *requests)
+{
+	const struct lock *lock = requests->lock;
+	unsigned n = requests->attempts % REQUESTS_EARLIER;
+	bool left = false;
+
+	for (size_t i = 0; i < lock->ballot.quorum->count; i++)
+		left |= may_be_left(requests, i);
+	if (!left || lock->wish.owner != NULL) /* who has one token for all */
+		return;
+	requests->attempts++;
+	strlcpy(requests->earlier[n].token, lock->grant.token,
+		sizeof(requests->earlier[n].token));
+	strlcpy(requests->earlier[n].hold, lock->grant.hold,
+		sizeof(requests->earlier[n].hold));
+	requests->earlier[n].told = 0;
+}
+
+/* Whether its refusal names this token as that of the holder, or of one of them. */
+static bool names(const struct ballot *ballot, size_t i, const char *token)
+{
+	const struct report *report = &ballot->report[i];
+	size_t length = TOKEN_PREFIX_SIZE - 1;
+
+	if (token[0] == '\0')
+		return false;
+	if (strncmp(ballot->token_prefix[i], token, length) == 0)
+		return true;
+	for (size_t n = 0; n < report->tenant_count; n++)
+		if (strncmp(report->tenants[n].token, token, length) == 0)
+			return true;
+	return false;
+}
+
+static void release_earlier(struct requests *requests, size_t i, size_t n)
+{
+	struct lock *lock = requests->lock;
+	struct grant now = lock->grant;
+
+	log_step("%s: held by an earlier attempt of ours, given back",
+		 lock->ballot.quorum->servers[i].url.name);
+	requests->earlier[n].told |= UINT32_C(1) << i;
+	strlcpy(lock->grant.token, requests->earlier[n].token,
+		sizeof(lock->grant.token));
+	strlcpy(lock->grant.hold, requests->earlier[n].hold,
+		sizeof(lock->grant.hold));
+	script_release(lock, i, 0);
+	quorum_forget(lock->ballot.quorum, i);
+	lock->grant = now;
+	requests->at[i].due = deadline_at(0);
+}
+
+static bool is_held_by_us(struct requests *requests, size_t i)
+{
+	bool found = false;
+
+	for (size_t n = 0; n < REQUESTS_EARLIER; n++) {
+		if ((requests->earlier[n].told & UINT32_C(1) << i) != 0 ||
+		    !names(&requests->lock->ballot, i,
+			   requests->earlier[n].token))
+			continue;
+		release_earlier(requests, i, n);
+		found = true;
+	}
+	return found;
+}
+
+/* Whether somebody who is granted KEY there may be an earlier attempt of ours. */
+static bool may_hold(const struct requests *requests, size_t i)
+{
+	for (size_t n = 0; n < REQUESTS_EARLIER; n++)
+		if (requests->earlier[n].token[0] != '\0' &&
+		    (requests->earlier[n].told & UINT32_C(1) << i) == 0)
+			return true;
+	return false;
+}
+
 static void try_later(struct contact *at)
 {
 	at->pause = at->pause == 0 ? OUTAGE_FIRST
@@ -312,6 +399,8 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 	}
 	if (ballot->vote[i] == VOTE_HELD) {
 		take_refusal(requests, i, reply, &seen);
+		if (is_held_by_us(requests, i))
+			return;
 		if (seen.has_description || !requests->busy->has_description)
 			*requests->busy = seen;
 		return;
@@ -513,7 +602,9 @@ void requests_message(void *context, size_t i, const char *text, size_t length)
 	if (message.request == 0) /* KEY ends sooner than we were told */
 		requests->at[i].due = deadline_earlier(
 			requests->at[i].due,
-			deadline_in(message.lease + PLACE_TIME));
+			may_hold(requests, i)
+				? deadline_at(0)
+				: deadline_in(message.lease + PLACE_TIME));
 	else if (is_current(requests, i, &message))
 		take_grant(requests, i, &message);
 	else

@@ -24,13 +24,22 @@
 #include "lock/lock.h"
 #include "server/mailbox.h"
 
-#define REQUESTS_RECENT 4 /* whose time of sending is remembered */
+#define REQUESTS_RECENT 4  /* whose time of sending is remembered */
+#define REQUESTS_EARLIER 8 /* attempts that may have left a place */
 
 struct requests {
 	struct lock *lock;
 	struct busy *busy;
 	struct mailbox *mailbox;
 	struct argument redisson; /* the channel of Redisson's waiters; owned */
+	/* tokens of earlier attempts that may have left a place: a network that lost
+	 * packets may have lost their release, or may deliver it late. A server that
+	 * names one as the holder is told once more that it is given back. */
+	struct {
+		char token[TOKEN_SIZE], hold[TOKEN_SIZE + 2];
+		uint32_t told; /* servers; a bit for each */
+	} earlier[REQUESTS_EARLIER];
+	unsigned attempts;
 	int64_t began;     /* when we began to wait, as others shall see it */
 	bool news;         /* something is to be done before going to sleep */
 	bool by_message;   /* some vote came by message */
@@ -57,6 +66,9 @@ struct requests {
 		bool looks;       /* for all, as another program holds KEY */
 	} at[SERVERS_MAX];
 };
+
+/* Call when an attempt was taken back: remembers its token, if a place of it may be left. */
+void requests_end(struct requests *requests);
 
 void requests_ask_due(struct requests *requests);
 

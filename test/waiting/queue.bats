@@ -113,7 +113,7 @@ monitor() {
 	all_end_well a
 	rcli 0 PING
 	wait_until '[[ $(tail -n 1 "$TMP/monitor.out") == *PING* ]]'
-	sed '1,/"0 - released"/d' "$TMP/monitor.out" >"$TMP/after"
+	sed '1,/"- released"/d' "$TMP/monitor.out" >"$TMP/after"
 	grep -q "\"publish\" \"$(record):" "$TMP/after"
 	[[ $(requests "$TMP/after") == 0 ]]
 }
@@ -673,6 +673,32 @@ cut_off() {
 
 @test "a waiter to whom no reply comes through is served once the network heals" {
 	cut_off in
+}
+
+@test "a waiter takes back at once what servers grant to a place of its own that a broken network has left there" {
+	local i place
+	servers_start 3
+	proxies_start
+	take
+	wait_turn a -v -S "$(proxy_urls)"
+	wait_until 'queued 1 && listening 1'
+	for i in 0 1; do proxy_ears "$i" pass; done
+	for i in 0 1; do proxy "$i" hold; done
+	for i in 0 1; do rcli "$i" PUBLISH "$(channels "$i")" '0 0 0 -'; done
+	wait_until 'grep -q "still waiting" "$TMP/a.err"'
+	place=$(queue_at 0)
+	"$REDLOCK" release -S "$(server_url 2)" "$KEY" "$token"
+	wait_until 'grep -q "split vote: given back" "$TMP/a.err"'
+	# its old subscriptions are alive as far as the servers know, and the releases are lost
+	for i in 0 1; do
+		spawn "ear$i" redis-cli -s "$SERVERS/$i/redis.sock" SUBSCRIBE "$(record):$place"
+		wait_until '[[ -s $TMP/ear$i.out ]]'
+		proxy "$i" 'reset 1'
+	done
+	wait_until '[[ $(queue_at 0 | wc -l) == 2 && $(queue_at 1 | wc -l) == 2 ]]'
+	for i in 0 1; do "$REDLOCK" release -S "$(server_url "$i")" "$KEY" "$token"; done
+	finish a 2
+	[[ $status == 0 && $stderr == *"held by an earlier attempt of ours, given back"* ]]
 }
 
 # ---------------------------------------------------------------- permissions
