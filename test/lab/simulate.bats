@@ -102,7 +102,7 @@ finds() {
 }
 
 @test "the simulation finds young records that are relied on" {
-	finds young-is-old 96 "two hold key0"
+	finds young-is-old 153 "two hold key0"
 }
 
 @test "the simulation finds a message that counts for a fence being raised" {
@@ -114,7 +114,7 @@ finds() {
 }
 
 @test "the simulation finds a renewal that counts another slot" {
-	finds slot-unchecked 113 "client 3 believes in key2 until" --permits
+	finds slot-unchecked 113 "client 5 believes in key2 until" --permits
 }
 
 @test "a run that breaks a promise can be made smaller" {
