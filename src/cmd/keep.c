@@ -223,7 +223,8 @@ static void note_ends(const struct keeper *keeper, struct session *session,
 		enum lock_result released =
 			kept == KEPT_GIVEN_BACK ? LOCK_OK : answer->result;
 
-		if (keeper->is_lost[i])
+		if (keeper->is_lost[i] ||
+		    (keeper->left && released == LOCK_NOT_HELD))
 			continue;
 		if (released == LOCK_NOT_HELD)
 			journal_lost(session->settings, lock,
@@ -243,6 +244,8 @@ static void keep(struct keeper *keeper, struct session *session)
 	enum keeper_result kept =
 		keeper_keep(keeper, session->locks, session->count, &why);
 
+	/* what was left to a release is given back as well: that may fail, or act at other
+	 * servers */
 	if (kept != KEPT_GIVEN_BACK)
 		give_back(keeper, session, kept);
 	note_ends(keeper, session, kept);
@@ -251,10 +254,15 @@ static void keep(struct keeper *keeper, struct session *session)
 	for (size_t i = 0; i < session->count; i++) {
 		const struct answer *answer = &session_at(session, i)->answer;
 
-		partings[i] = (struct parting){answer->result, answer->error};
+		partings[i] = (struct parting){
+			answer->result,
+			lock_release_is_unsure(session->locks[i]),
+			answer->error,
+		};
 	}
 	keeper_forget(keeper, session->locks, session->count,
-		      kept != KEPT_GIVEN_BACK ? partings : NULL);
+		      kept == KEPT_GIVEN_BACK || keeper->left ? NULL
+							      : partings);
 }
 
 int keep_start(struct keeper *keeper, struct session *session, pid_t *child)

@@ -1,3 +1,4 @@
+#include "base/threads.h"
 #include "cmd/session.h"
 #include "settings/command.h"
 #include "run/keeper.h"
@@ -53,42 +54,46 @@ static void release_rest(void *session, size_t i)
 		cmd_release_one(session, i);
 }
 
+/* What a keeper has given back, or not. */
+struct kept_release {
+	struct session *session;
+	struct parting partings[LOCKS_MOST];
+	bool same_servers; /* that both know by one name */
+};
+
 /* What the keeper could not reach, we may. Its word counts if we do not. */
-static void try_again(struct session *session, bool same_servers)
+static void release_again(void *context, size_t i)
 {
+	const struct kept_release *kept = context;
+	struct session *session = session_at(kept->session, i);
 	struct answer *answer = &session->answer;
 	struct answer before = *answer;
 
 	if (answer->result != LOCK_ERROR || answer->error.code == EXIT_MISUSED)
 		return;
 	cmd_release_one(session, 0);
-	/* if there is nothing to give back any more, its request has got there late */
-	if (answer->result == LOCK_NOT_HELD && same_servers)
+	if (answer->result == LOCK_OK)
+		return;
+	/* there is nothing to give back any more: its request has got there late */
+	if (answer->result == LOCK_NOT_HELD && kept->same_servers &&
+	    kept->partings[i].unsure)
 		answer->result = LOCK_OK;
-	if (answer->result != LOCK_OK)
+	else if (answer->result == LOCK_ERROR || !kept->same_servers)
 		*answer = before;
 }
 
-static void release_again(void *session, size_t i)
+static void follow_keeper(struct kept_release *kept)
 {
-	try_again(session_at(session, i), true);
-}
+	struct session *session = kept->session;
 
-static void release_here(void *session, size_t i)
-{
-	try_again(session_at(session, i), false);
-}
-
-static void take_partings(struct session *session,
-			  const struct parting *partings)
-{
 	for (size_t i = 0; i < session->count; i++) {
 		struct answer *answer = &session_at(session, i)->answer;
 
-		answer->result = partings[i].result;
-		answer->error = partings[i].error;
+		answer->result = kept->partings[i].result;
+		answer->error = kept->partings[i].error;
 	}
 	log_step("%s: given back by its keeper", session->settings->key);
+	threads_each(session->count, release_again, kept);
 }
 
 static void tell_hidden(const struct session *session)
@@ -105,17 +110,15 @@ static void tell_hidden(const struct session *session)
  * own of these keys is not. */
 static void release_kept(struct session *session, bool some)
 {
-	struct parting partings[LOCKS_MOST];
+	struct kept_release kept = {.session = session};
+	enum dismissal dismissal = keeper_dismiss(
+		session->locks, session->count, some ? NULL : kept.partings);
 
-	switch (keeper_dismiss(session->locks, session->count,
-			       some ? NULL : partings)) {
+	kept.same_servers = dismissal == DISMISSED_DONE;
+	switch (dismissal) {
 	case DISMISSED_DONE:
-		take_partings(session, partings);
-		cmd_each(session, release_again);
-		return;
 	case DISMISSED_ELSEWHERE:
-		take_partings(session, partings);
-		cmd_each(session, release_here);
+		follow_keeper(&kept);
 		return;
 	case DISMISSED_LEFT:
 		log_step("%s: left to us by its keeper",
@@ -128,21 +131,56 @@ static void release_kept(struct session *session, bool some)
 	cmd_each(session, release_rest);
 }
 
+/* Whether any may have been given back, though no server said so: then no keeper's may be. */
+static bool is_in_doubt(struct session *session)
+{
+	bool doubt = false;
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct session *each = session_at(session, i);
+
+		doubt |= each->answer.result == LOCK_ERROR &&
+			 lock_release_is_unsure(&each->lock);
+	}
+	return doubt;
+}
+
+/* Of an owner whose keeper has none of our servers: theirs may be its own under other
+ * names. */
+static void release_beside(struct session *session, const struct error *why)
+{
+	cmd_each(session, release_untracked);
+	for (size_t i = 0; i < session->count; i++) {
+		struct answer *answer = &session_at(session, i)->answer;
+
+		if (answer->result == LOCK_NOT_HELD)
+			answer->error = *why;
+	}
+}
+
 static void release(struct session *session)
 {
 	size_t released = 0;
+	bool doubt = false;
+	struct error why;
 
 	for (size_t i = 0; i < session->count; i++) {
 		lock_note_end(session->locks[i], -1, "released");
 		session->locks[i]->by_hand = true;
 		session_at(session, i)->answer.result = LOCK_NOT_HELD;
 	}
+	if (keeper_is_elsewhere(session->locks, session->count, &why)) {
+		release_beside(session, &why);
+		return;
+	}
 	if (keeper_has_hold(session->locks, session->count) &&
-	    may_be_untracked(session))
+	    may_be_untracked(session)) {
 		cmd_each(session, release_untracked);
+		doubt = is_in_doubt(session);
+	}
 	for (size_t i = 0; i < session->count; i++)
 		released += has_released(session_at(session, i));
-	if (released < session->count)
+	if (released < session->count && !doubt)
 		release_kept(session, released > 0);
 }
 

@@ -193,6 +193,9 @@ void lock_release_memory(struct lock *lock);
  * record outlives the lock, if that is not -1. */
 void lock_describe_history(struct lock *lock, int64_t remember);
 
+/* After lock_release: whether a request whose answer was lost may have given it back. */
+bool lock_release_is_unsure(const struct lock *lock);
+
 /* The end of validity of a grant, if its round started then. */
 struct deadline lock_validity(const struct lock *lock, int64_t started);
 

@@ -76,6 +76,17 @@ static void note_unsure(struct ballot *ballot)
 				     quorum_has_broken(ballot->quorum, i);
 }
 
+bool lock_release_is_unsure(const struct lock *lock)
+{
+	const struct ballot *ballot = &lock->ballot;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		if (ballot->unsure[i] || quorum_is_waiting(ballot->quorum, i) ||
+		    quorum_has_broken(ballot->quorum, i))
+			return true;
+	return false;
+}
+
 /* Those that have not answered yet. */
 static void ask_rest(struct lock *lock, int64_t min_hold)
 {

@@ -289,7 +289,7 @@ static int write_notes(struct keeper *keeper, struct lock *const *locks,
 	return keeper->note < 0 ? -1 : 0;
 }
 
-/* "RESULT CODE LENGTH TEXT" of each, by rank. */
+/* "RESULT UNSURE CODE LENGTH TEXT" of each, by rank. */
 static void append_partings(const struct keeper *keeper,
 			    struct lock *const *locks, size_t count,
 			    const struct parting *partings)
@@ -304,8 +304,9 @@ static void append_partings(const struct keeper *keeper,
 		const char *why =
 			parting->result == LOCK_OK ? "" : parting->error.text;
 
-		buffer_print(&text, "%d %d %zu %s", (int)parting->result,
-			     parting->error.code, strlen(why), why);
+		buffer_print(&text, "%d %d %d %zu %s", (int)parting->result,
+			     parting->unsure, parting->error.code, strlen(why),
+			     why);
 	}
 	written = write(keeper->note, text.data, text.length);
 	(void)written; /* then it is asked for at the servers */
@@ -578,6 +579,30 @@ bool keeper_is_hidden(struct lock *const *locks, size_t count,
 	return hidden;
 }
 
+bool keeper_is_elsewhere(struct lock *const *locks, size_t count,
+			 struct error *error)
+{
+	DIR *notes = open_notes();
+	bool elsewhere = false, here = false;
+	struct note note;
+
+	while (notes != NULL && next_note(notes, locks, count, &note)) {
+		if (note.hidden || !is_elsewhere(&note)) {
+			here |= !note.hidden;
+		} else if (!elsewhere) {
+			elsewhere = true;
+			error_set(error, EXIT_NOT_HELD,
+				  "its keeper (pid %ld) has servers of other "
+				  "names: name these with -S",
+				  (long)note.process.pid);
+		}
+		close(note.fd);
+	}
+	if (notes != NULL)
+		closedir(notes);
+	return elsewhere && !here;
+}
+
 bool keeper_has_hold(struct lock *const *locks, size_t count)
 {
 	DIR *notes = open_notes();
@@ -626,15 +651,17 @@ static bool dismiss(const struct note *note, int64_t round)
 static bool read_parting(const char **at, const char *end,
 			 struct parting *parting)
 {
-	int64_t result, code, length;
+	int64_t result, unsure, code, length;
 
 	if (number_read(at, 0, LOCK_ERROR, &result) < 0 || *(*at)++ != ' ' ||
+	    number_read(at, 0, 1, &unsure) < 0 || *(*at)++ != ' ' ||
 	    number_read(at, 0, 255, &code) < 0 || *(*at)++ != ' ' ||
 	    number_read(at, 0, (int64_t)sizeof(parting->error.text) - 1,
 			&length) < 0 ||
 	    *(*at)++ != ' ' || end - *at < length)
 		return false;
 	parting->result = (enum lock_result)result;
+	parting->unsure = unsure != 0;
 	error_set(&parting->error, (int)code, "%.*s", (int)length, *at);
 	*at += length;
 	return true;
@@ -1130,7 +1157,6 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 	if (kept == KEPT_LOST && keeping.parted < count) {
 		keeper->tell(keeper, kept, why);
 		stop_in_time(&keeping);
-		kept = keeper->left ? KEPT_GIVEN_BACK : KEPT_LOST;
 	}
 	watchdogs_release(&keeping.watchdogs);
 	return kept;

@@ -55,7 +55,7 @@
  * if it waited for the keeper, which waits for PID, it would last until SIGKILL. So the
  * keeper appends to its note at once that it leaves the locks to the release, and goes on
  * stopping PID: what is given back then is a release's, and no longer PID's, and SIGKILL
- * is due as ever.
+ * is due as ever. When PID has ended, it gives back itself what the release has not.
  *
  * Keepers and releases of an earlier redlock only know SIGUSR1, at which a keeper ends and
  * leaves the lock to whoever has sent it. A keeper that knows SIGUSR2 has a second note,
@@ -70,7 +70,10 @@
  * ended, and it is its hold that is given back: one at the servers that the release names
  * (nearness.h) goes before one at some of them, then that of the nearest process above
  * the release, or else the latest. A keeper at none of them keeps another lock, whose
- * owner has the same token: it is not ended. Whoever removes the note ends that keeper,
+ * owner has the same token, or this one, whose servers have other names: it is not ended,
+ * and no hold but an untracked one is given back (keeper_is_elsewhere). If requests of the
+ * first attempt were lost, so that it may have given one back, it is not ended, either.
+ * Whoever removes the note ends that keeper,
  * so of two releases at once each has its own.
  */
 #ifndef RUN_KEEPER_H
@@ -140,6 +143,7 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 /* How the release of a lock has ended. */
 struct parting {
 	enum lock_result result; /* LOCK_OK, _NOT_HELD or _ERROR */
+	bool unsure;             /* lock_release_is_unsure */
 	struct error error;      /* but for LOCK_OK */
 };
 
@@ -158,6 +162,11 @@ bool keeper_has_hold(struct lock *const *locks, size_t count);
  * why. */
 bool keeper_is_hidden(struct lock *const *locks, size_t count,
 		      struct error *error);
+
+/* Whether keepers keep such holds only at servers that these locks do not have: *error
+ * says so. Then none but an untracked one is to be released. */
+bool keeper_is_elsewhere(struct lock *const *locks, size_t count,
+			 struct error *error);
 
 enum dismissal {
 	DISMISSED_NONE, /* there is no such keeper, or it has not ended in time */

@@ -339,6 +339,24 @@ setup() {
 	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*' -o -name 'servers-*') ]]
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "what such a release could not give back the keeper does" {
+	script job <<-'end'
+		trap '"$REDLOCK" release -S "unix://$TMP/nowhere" --also "$KEY-b" "$KEY-a" "$token"; said "status $?"; exit' TERM
+		token=$("$REDLOCK" acquire --pid $$ -t 15s -k 2s --server-timeout 500ms --also "$KEY-b" "$KEY-a") || exit
+		said here
+		while :; do sleep 0.1; done
+	end
+	wait_until 'has_said here'
+	redlock break -y --now "$KEY-a"
+	[[ $status == 0 ]]
+	finish job
+	has_said 'status 69'
+	wait_until '[[ ! $(keepers_of_both) ]]'
+	[[ $("$REDLOCK" status "$KEY-b") == "$KEY-b: free"* ]]
+}
+
 # native: valgrind knows no pidfd_getfd(2)
 # bats test_tags=native
 @test "why it is stopped is not overwritten by what the process writes after it" {
@@ -556,6 +574,45 @@ setup() {
 	kill $pid
 }
 
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "a release whose answers are all lost may have given a hold without a keeper back, and ends no keeper" {
+	proxies_start
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	"$REDLOCK" acquire -r --token owner --pid $pid -t 1h -S "$(proxy_url 0)" "$KEY"
+	"$REDLOCK" acquire -r --token owner -t 1h "$KEY"
+	proxy 0 close
+	redlock release -S "$(proxy_url 0)" --server-timeout 500ms "$KEY" owner
+	expect 69 '' "redlock: $KEY: $(proxy_url 0): .*"
+	[[ $(keepers) && $(rcli 0 HGET "$KEY" owner) == 1 ]]
+	is_alive $pid
+	proxy 0 pass
+	redlock release -S "$(proxy_url 0)" "$KEY" owner
+	expect 0
+	key_free 0
+	kill $pid
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
+@test "an owner's release that names the server of its keeper in another way takes nothing from it" {
+	sleep 600 3>&- 4>&- &
+	local pid=$! link=$TMP/link.sock
+	ln -s "$SERVERS/0/redis.sock" "$link"
+	"$REDLOCK" acquire -r --token owner --pid $pid "$KEY"
+	"$REDLOCK" acquire -r --token owner "$KEY"
+	redlock release -S "unix://$link" "$KEY" owner # the hold that has no keeper
+	expect 0
+	redlock release -S "unix://$link" "$KEY" owner
+	expect 1 '' "redlock: $KEY: not held by this token: its keeper \\(pid [0-9]+\\) has servers of other names: name these with -S"
+	[[ $(keepers) && $(rcli 0 HGET "$KEY" owner) == 1 ]]
+	redlock release "$KEY" owner
+	expect 0
+	is_alive $pid
+	kill $pid
+}
+
 @test "a release that only some servers have answered ends no keeper: it may have been another hold's" {
 	servers_start 3
 	export REDLOCK_QUARANTINE=0
@@ -644,7 +701,7 @@ setup() {
 	"$REDLOCK" acquire -S "$own" -r --token owner --pid $pid --also "$KEY-b" "$KEY-a"
 	"$REDLOCK" acquire -S "$other" -r --token owner "$KEY-a"
 	redlock release -S "$other" --also "$KEY-b" "$KEY-a" owner=owner
-	expect 1 '' "redlock: $KEY-b: not held by this token: .*KEY is gone"
+	expect 1 '' "redlock: $KEY-b: not held by this token: its keeper \\(pid [0-9]+\\) has servers of other names: name these with -S"
 	[[ $("$REDLOCK" status -S "$other" "$KEY-a") == "$KEY-a: free"* ]]
 	[[ $(rcli 0 HGET "$KEY-a" owner)$(rcli 0 HGET "$KEY-b" owner) == 11 && $(keepers_of_both) ]]
 	# some in common are enough
