@@ -631,6 +631,8 @@ static void die(struct process *process)
 		deadline_at(clock_read(clock) / MS + client->plan->kill_after);
 
 	network_close_all(process);
+	for (size_t k = 0; k < plan.keys; k++)
+		judge_dies(client->number, k, client_token(client->number, k));
 	judge_served(client->number);
 	judge_killed(client->number);
 	client->supervisor = NULL;

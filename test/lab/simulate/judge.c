@@ -13,6 +13,7 @@ struct hold {
 	int64_t fence;
 	int64_t part; /* judge_begin */
 	int64_t since, ended;
+	int64_t until;                 /* judge_belief */
 	char token[TOKEN_LONGEST + 1]; /* empty: not known yet */
 };
 
@@ -21,6 +22,8 @@ struct waiting {
 	int64_t since;
 };
 
+#define UNANSWERED \
+	3010 /* ms that a grant lasts by a message, by a clock in whole ms */
 #define OUTAGE_PAUSE (1050 * MS) /* between two attempts of a waiter, at most */
 
 #define LONG_BEFORE \
@@ -302,6 +305,8 @@ static void check_healed(size_t client, size_t key, const char *token)
 {
 	const struct client_plan *its = &plan.client[client];
 	int64_t since = world_now - its->ttl * MS, held = since;
+	/* what a redlock that was killed has sent may come late, and get it a lease */
+	int64_t whole = since - plan.key[key].ttl * MS;
 
 	/* if a server had forgotten the script of a release, the lease ends first */
 	if (plan.flushes)
@@ -310,7 +315,7 @@ static void check_healed(size_t client, size_t key, const char *token)
 	    !plan_is_near(client) || has_rivals(client, key))
 		return;
 	for (size_t i = 0; i < plan.servers; i++)
-		if (plan_is_well(client, i, since) && nodes[i].lost < since &&
+		if (plan_is_well(client, i, whole) && nodes[i].lost < since &&
 		    lease_at(&nodes[i], key, token) < 0)
 			world_violation("client %zu has %s, but not on %s, "
 					"which it has renewed it with",
@@ -318,28 +323,37 @@ static void check_healed(size_t client, size_t key, const char *token)
 					nodes[i].name);
 }
 
-void judge_belief(size_t client, size_t key, const char *token, int64_t until)
+static void check_belief(size_t client, size_t key)
 {
-	struct hold *hold = &holds[client][key];
+	const struct hold *hold = &holds[client][key];
 	size_t count = 0;
 
-	snprintf(hold->token, sizeof(hold->token), "%s", token);
-	if (!hold->runs || hold->evicted || until <= world_now)
+	if (!hold->runs || hold->evicted || hold->until <= world_now)
 		return;
 	for (size_t i = 0; i < plan.servers; i++) {
-		int64_t ends = lease_at(&nodes[i], key, token);
+		int64_t ends = lease_at(&nodes[i], key, hold->token);
 
 		count += ends == INT64_MAX ||
-			 (ends >= until &&
+			 (ends >= hold->until &&
 			  (hold->kind != KIND_PERMITS ||
-			   slot_at(&nodes[i], key, token) == hold->part));
+			   slot_at(&nodes[i], key, hold->token) == hold->part));
 	}
 	if (count <= plan.servers / 2)
 		world_violation("client %zu believes in %s until %.6f, and "
 				"only %zu servers have it for as long",
-				client, plan.key[key].name, (double)until / 1e6,
-				count);
-	check_healed(client, key, token);
+				client, plan.key[key].name,
+				(double)hold->until / 1e6, count);
+}
+
+void judge_belief(size_t client, size_t key, const char *token, int64_t until)
+{
+	struct hold *hold = &holds[client][key];
+
+	snprintf(hold->token, sizeof(hold->token), "%s", token);
+	hold->until = until;
+	check_belief(client, key);
+	if (hold->runs && !hold->evicted && until > world_now)
+		check_healed(client, key, token);
 }
 
 static bool is_settled(void)
@@ -580,9 +594,20 @@ static void check_vote(struct node *node, size_t client, struct word record,
 				(long long)stored);
 }
 
+/* What a server gives to one, nobody else loses. */
+static void check_grant(struct node *node, size_t client, struct word record,
+			int64_t fence)
+{
+	check_vote(node, client, record, fence);
+	for (size_t key = 0; key < plan.keys; key++)
+		for (size_t i = 0; i < plan.clients; i++)
+			if (plan_wants(client, key))
+				check_belief(i, key);
+}
+
 void judge_watch(void)
 {
-	network_after_grant = check_vote;
+	network_after_grant = check_grant;
 	network_after_answer = note_answer;
 }
 
@@ -859,9 +884,56 @@ static const char *type_of(const struct node *node, const char *key,
 }
 
 struct left {
-	size_t key;
+	size_t client, key;
+	int64_t tried;
 	char token[TOKEN_LONGEST + 1];
 };
+
+static struct left *left_new(size_t client, size_t key, const char *token)
+{
+	struct left *left = xcalloc(1, sizeof(*left));
+
+	left->client = client;
+	left->key = key;
+	left->tried = tried[client];
+	snprintf(left->token, sizeof(left->token), "%s", token);
+	return left;
+}
+
+/* Of that client a server has nothing that lasts longer than what a message grants. */
+static void do_look_at_dead(void *context, uint64_t value)
+{
+	struct left *left = context;
+	const char *key = plan.key[left->key].name;
+
+	(void)value;
+	for (size_t i = 0; i < plan.servers; i++) {
+		int64_t now = node_now(&nodes[i]) / MS,
+			ends = store_lease(nodes[i].store, now,
+					   (struct word){key, strlen(key)},
+					   left->token);
+
+		if (ends > now + UNANSWERED &&
+		    links[left->client][i].leased < left->tried)
+			world_violation("%s has %s for client %zu, which was "
+					"killed as it waited, for %lld ms more",
+					nodes[i].name, key, left->client,
+					(long long)(ends - now));
+	}
+	free(left);
+}
+
+void judge_dies(size_t client, size_t key, const char *token)
+{
+	static const int64_t looks[] = {20 * MS, 200 * MS, SECOND, 3 * SECOND};
+
+	if (token == NULL || !waits[client].waits ||
+	    plan.client[client].kind == KIND_REENTRANT)
+		return;
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
+		world_at(world_now + looks[i], do_look_at_dead,
+			 left_new(client, key, token), 0);
+}
 
 static void do_look(void *context, uint64_t value)
 {
@@ -882,14 +954,9 @@ static void do_look(void *context, uint64_t value)
 
 void judge_left(size_t key, const char *token, int64_t kept)
 {
-	struct left *left;
-
-	if (!is_settled() || plan.key[key].kind != KIND_EXCLUSIVE)
-		return;
-	left = xcalloc(1, sizeof(*left));
-	left->key = key;
-	snprintf(left->token, sizeof(left->token), "%s", token);
-	world_at(world_now + SECOND + kept * MS, do_look, left, 0);
+	if (is_settled() && plan.key[key].kind == KIND_EXCLUSIVE)
+		world_at(world_now + SECOND + kept * MS, do_look,
+			 left_new(0, key, token), 0);
 }
 
 /* Whether it goes at once: holders of a sorted set that --min-hold keeps stay there

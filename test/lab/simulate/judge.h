@@ -66,6 +66,10 @@ void judge_tires(size_t client, bool over, bool lasts, const char *why);
 void judge_spared(size_t client);
 void judge_killed(size_t client);
 
+/* It was killed before it had its key, with this token. A server that has told it of a grant keeps that
+ * for 3 s: only what a request has got it lasts longer. */
+void judge_dies(size_t client, size_t key, const char *token);
+
 /* break --now begins to take a key away. */
 void judge_broken(size_t key);
 

@@ -515,6 +515,7 @@ static bool is_cut_at(struct connection *connection, enum request_kind kind)
 	struct link *link = &links[connection->host][node->number];
 	const struct cuts *cuts = &node->cuts[kind];
 	int64_t ends, how; /* 0: late, 1: never, 2: its answer is late */
+	bool alone;
 
 	if (world_now >= cuts->until || !chance_is(&node->chance, cuts->rate))
 		return false;
@@ -523,9 +524,12 @@ static bool is_cut_at(struct connection *connection, enum request_kind kind)
 					  chance_is(&node->chance, 700)
 						  ? 300 * MS
 						  : cuts->longest);
+	alone = how == 0 && kind == REQUEST_MOVE &&
+		chance_is(&node->chance, 600);
 	world_tell("FAULT", "client %zu and server %zu are cut off at %s%s",
 		   connection->host, node->number, request_names[kind],
-		   how == 0   ? ", which comes late"
+		   alone      ? ", which alone comes late"
+		   : how == 0 ? ", which comes late"
 		   : how == 1 ? ", which never comes"
 			      : ", and its answer is late");
 	if (how == 0) {
@@ -536,20 +540,28 @@ static bool is_cut_at(struct connection *connection, enum request_kind kind)
 		connection->output.length = 0;
 		close_at_server(connection, RESET);
 	}
-	for (size_t way = 0; way < 2; way++)
+	if (link->held < ends)
+		link->held = ends;
+	for (size_t way = 0; way < 2 && !alone; way++)
 		if (link->cut[way] < ends)
 			link->cut[way] = ends;
 	return how < 2;
 }
 
-/* Whether the answer is acquire.lua's: *8, :1 and the fence. */
+/* If the answer is acquire.lua's: *8, :1 and the fence. */
 static void tell_grant(const struct connection *connection,
-		       const struct word *words, const char *answer)
+		       enum request_kind kind, const struct word *words,
+		       const char *answer)
 {
 	static const char begins[] = "*8\r\n:1\r\n:";
 	size_t length = sizeof(begins) - 1;
+	bool attempts = kind == REQUEST_ACQUIRE || kind == REQUEST_MOVE;
+	bool granted = attempts && strncmp(answer, begins, length) == 0;
 
-	if (network_after_grant != NULL && strncmp(answer, begins, length) == 0)
+	if (granted || kind == REQUEST_PUT_BACK || kind == REQUEST_EXTEND)
+		links[connection->host][connection->node->number].leased =
+			world_now;
+	if (granted && network_after_grant != NULL)
 		network_after_grant(connection->node, connection->host,
 				    words[4],
 				    strtoll(answer + length, NULL, 10));
@@ -583,9 +595,8 @@ static void serve(struct connection *connection)
 			snprintf(connection->token, TOKEN_MOST + 1, "%.*s",
 				 (int)words[9].length, words[9].data);
 		execute(connection, words, count);
-		if (kind == REQUEST_ACQUIRE || kind == REQUEST_MOVE)
-			tell_grant(connection, words,
-				   connection->output.data + before);
+		tell_grant(connection, kind, words,
+			   connection->output.data + before);
 		record(node, ENTRY_ANSWER, connection->id,
 		       connection->output.data + before,
 		       connection->output.length - before);

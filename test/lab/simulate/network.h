@@ -42,7 +42,8 @@ enum request_kind {
 extern const char *const request_names[REQUEST_KINDS];
 
 /* How often the link that such a request came by is cut then. It is executed late, or never, or
- * its answer is late. */
+ * its answer is late. Or the request alone is late, and what is sent by other connections
+ * overtakes it. */
 struct cuts {
 	int64_t rate;    /* per mille */
 	int64_t until;   /* us */
@@ -79,6 +80,8 @@ struct link {
 	int64_t late;             /* us more, from the server */
 	int64_t lost;             /* per mille */
 	int64_t cut[2];           /* until when; to the server, and from it */
+	int64_t held;   /* until when a request is late that others overtake */
+	int64_t leased; /* when a request may have got a whole lease there */
 };
 
 extern struct link links[HOSTS_MOST][NODES_MOST];

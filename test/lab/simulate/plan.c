@@ -719,7 +719,8 @@ bool plan_is_well(size_t client, size_t node, int64_t since)
 	return nodes[node].up && !nodes[node].stopped &&
 	       unwell[client][node] < since &&
 	       links[client][node].cut[0] < since &&
-	       links[client][node].cut[1] < since && shaken[client] < since &&
+	       links[client][node].cut[1] < since &&
+	       links[client][node].held < since && shaken[client] < since &&
 	       client_process(client)->trap == 0;
 }
 
