@@ -238,7 +238,7 @@ asked_about_default() {
 	take
 	proxy_ears 0 pass
 	proxy 0 still # requests arrive, what the server says of itself does not
-	wait_until 'queued 1'
+	wait_until 'queued 1 && listening 1'
 	give_back
 	wait_until '[[ $(<"$TMP/a.err") == *": granted, fence "* ]]'
 	[[ $(<"$TMP/a.err") == *": granted, fence "*", but it has not said yet how long it has been up"* ]]
