@@ -553,7 +553,7 @@ static void use(struct client *client, struct session *session)
 	end_command(client, "COMMAND ends");
 	give_token_back(client, grant.token);
 	client->scripts = NULL;
-	judge_left(its->key, grant.token, 0);
+	judge_left(client->number, its->key, grant.token, 0);
 }
 
 static void do_live(void *context, uint64_t value);
@@ -575,7 +575,7 @@ static void *live(void *argument)
 		 client->plan->kind != KIND_NONE)
 		(client->plan->script ? use : hold)(client, &session);
 	for (size_t i = 0; i < session.count; i++)
-		judge_left(plan_wanted(client->number, i),
+		judge_left(client->number, plan_wanted(client->number, i),
 			   session.locks[i]->grant.token,
 			   client->plan->min_hold);
 	client->trying = NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "client.h"
 #include "needless.h"
 
 struct hold {
@@ -35,8 +36,9 @@ struct waiting {
 
 struct figures figures;
 
-static int64_t tried[CLIENTS_MOST]; /* us: since when it tries */
-static int64_t broken[KEYS_MOST];   /* us: when it was taken away */
+static int64_t tried[CLIENTS_MOST];  /* us: since when it tries */
+static int64_t killed[CLIENTS_MOST]; /* us: when it was; 0: never */
+static int64_t broken[KEYS_MOST];    /* us: when it was taken away */
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran;             /* us: when a COMMAND last ran */
@@ -165,7 +167,7 @@ static void check_stored(size_t client, size_t key)
 static bool are_fences_judged(size_t key)
 {
 	return plan.forgetting == FORGETS_CAUGHT_UP &&
-	       plan.key[key].remember < 0;
+	       plan.key[key].remember < 0 && !plan.records;
 }
 
 /* Whatever servers have forgotten, fences rise by the clock: if clients' clocks differ by less
@@ -772,6 +774,7 @@ void judge_killed(size_t client)
 {
 	size_t key = rivalry(plan.client[client].key);
 
+	killed[client] = world_now;
 	rivals[key].tries[client] = false;
 	rivals[key].sane = world_now + plan.key[key].ttl * MS;
 }
@@ -935,28 +938,52 @@ void judge_dies(size_t client, size_t key, const char *token)
 			 left_new(client, key, token), 0);
 }
 
+/* Whether others of an owner may have the key: they are there, or one was killed, and what it has left
+ * lasts as long as others have it. */
+static bool is_owned(const struct left *left)
+{
+	int64_t since = world_now - SECOND;
+
+	if (plan.key[left->key].kind != KIND_REENTRANT)
+		return false;
+	for (size_t i = left->client % 2; i < plan.clients; i += 2) {
+		const struct hold *hold = &holds[i][left->key];
+
+		if (plan_wants(i, left->key) &&
+		    (client_token(i, left->key) != NULL || hold->runs ||
+		     hold->ended > since || tried[i] > since || killed[i] > 0))
+			return true;
+	}
+	return false;
+}
+
 static void do_look(void *context, uint64_t value)
 {
 	struct left *left = context;
 	const char *key = plan.key[left->key].name, *token = left->token;
 	const struct word name = {key, strlen(key)};
+	/* it may be killed while it still waits for the last answers */
+	bool over = !plan_storms() && !is_owned(left) &&
+		    killed[left->client] < left->tried;
 
 	(void)value;
-	for (size_t i = 0; !plan_storms() && i < plan.servers; i++)
+	for (size_t i = 0; over && i < plan.servers; i++)
 		if (nodes[i].up && !plan_has_flushed(i) &&
-		    store_holds(nodes[i].store, node_now(&nodes[i]) / MS, name,
-				token))
+		    store_lease(nodes[i].store, node_now(&nodes[i]) / MS, name,
+				token) >= 0)
 			world_violation("%s still has %s for a client that has "
 					"ended",
 					nodes[i].name, key);
 	free(left);
 }
 
-void judge_left(size_t key, const char *token, int64_t kept)
+void judge_left(size_t client, size_t key, const char *token, int64_t kept)
 {
-	if (is_settled() && plan.key[key].kind == KIND_EXCLUSIVE)
+	enum kind kind = plan.key[key].kind;
+
+	if (is_settled() && (kind == KIND_EXCLUSIVE || plan.records))
 		world_at(world_now + SECOND + kept * MS, do_look,
-			 left_new(0, key, token), 0);
+			 left_new(client, key, token), 0);
 }
 
 /* Whether it goes at once: holders of a sorted set that --min-hold keeps stay there

@@ -98,8 +98,9 @@ void judge_waiters(void);
 int64_t judge_fence(size_t key);
 
 /* A client has ended that may have held the key with this token. A second later, or that
- * long after --min-hold (kept, ms), no server may have it any more. */
-void judge_left(size_t key, const char *token, int64_t kept);
+ * long after --min-hold (kept, ms), no server may have it any more, unless others of its owner
+ * are there. */
+void judge_left(size_t client, size_t key, const char *token, int64_t kept);
 
 /* What is left on the servers when nobody holds anything, or wants to. */
 void judge_leftovers(bool all);

@@ -50,7 +50,8 @@ static bool is_open(size_t client, size_t key, struct node *node)
 static bool is_any_left(size_t client, size_t key)
 {
 	for (size_t i = 0; i < plan.servers; i++)
-		if (nodes[i].losses > 0 || !is_open(client, key, &nodes[i]))
+		if (nodes[i].losses > 0 || plan.records ||
+		    !is_open(client, key, &nodes[i]))
 			return true;
 	return false;
 }

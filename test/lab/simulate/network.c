@@ -600,7 +600,9 @@ static void serve(struct connection *connection)
 		record(node, ENTRY_ANSWER, connection->id,
 		       connection->output.data + before,
 		       connection->output.length - before);
-		if (breaks(connection, &node->breaks_after))
+		if (breaks(connection, &node->breaks_after) ||
+		    (kind == REQUEST_RELEASE &&
+		     breaks(connection, &node->breaks_release)))
 			return;
 		connection->input.length -= length;
 		memmove(connection->input.data, connection->input.data + length,
@@ -763,6 +765,7 @@ void node_kill(struct node *node, bool power)
 	node->up = node->stopped = false;
 	node->powered = !power;
 	node->breaks_before = node->breaks_after = false;
+	node->breaks_release = false;
 	while (accepted[node->number] != NULL) {
 		struct connection *first = accepted[node->number];
 

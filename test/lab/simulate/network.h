@@ -67,6 +67,7 @@ struct node {
 	int64_t busy_until, loads_until; /* us */
 	/* the next request: its connection breaks before or after it is executed */
 	bool breaks_before, breaks_after;
+	bool breaks_release; /* after the next release */
 	struct cuts cuts[REQUEST_KINDS];
 	struct chance chance;
 	char name[12];

@@ -65,7 +65,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_POWER] = "a server loses its power",
 	[FAULT_AMNESIA] = "a server is restarted without its data",
 	[FAULT_EMPTIED] = "a server is emptied",
-	[FAULT_EVICTED] = "a server loses a key",
+	[FAULT_EVICTED] = "a server loses a key or a record",
 	[FAULT_BREAK] = "a connection breaks at a request",
 	[FAULT_SLOW_NODE] = "a server is slow",
 	[FAULT_PAUSE] = "a client is paused",
@@ -417,10 +417,22 @@ static void draw_several(uint64_t seed)
 			want_also(&chance, &plan.client[i]);
 }
 
-/* What else people do with a lock: scripts that take it, and breaks. (A script that has lost
- * the lock of an owner, and gives it back, gives back what another script of that owner has.
- * And if an owner is asked to stop, its next redlock has KEY all the same: so nobody is asked
- * there.) */
+/* A script that has lost the lock of an owner, and gives it back, gives back what another of that
+ * owner has: so none may take an owner's lock beside others. */
+static bool may_be_script(size_t client)
+{
+	const struct client_plan *its = &plan.client[client];
+
+	for (size_t i = 0; its->kind == KIND_REENTRANT && i < plan.clients; i++)
+		if (i != client && i % 2 == client % 2 &&
+		    plan_wants(i, its->key) &&
+		    plan.client[i].kind == KIND_REENTRANT)
+			return false;
+	return its->kind != KIND_NONE && its->also_count == 0;
+}
+
+/* What else people do with a lock: scripts that take it, and breaks. (If an owner is asked to
+ * stop, its next redlock has KEY all the same: so nobody is asked there.) */
 static void draw_uses(uint64_t seed)
 {
 	struct chance chance = chance_of(seed, 8);
@@ -430,10 +442,8 @@ static void draw_uses(uint64_t seed)
 		return;
 	plan.breaks = chance_is(&chance, 200);
 	for (size_t i = 0; scripts && i < plan.clients; i++)
-		plan.client[i].script = chance_is(&chance, 500) &&
-					plan.client[i].kind != KIND_NONE &&
-					plan.client[i].kind != KIND_REENTRANT &&
-					plan.client[i].also_count == 0;
+		plan.client[i].script =
+			chance_is(&chance, 500) && may_be_script(i);
 }
 
 /* ttls are long, so that no wait ends with one; but not longer than most of the time if some are
@@ -463,6 +473,10 @@ static void draw_peace(struct chance *chance)
 		client->hold = pick(chance, holds, 3);
 		client->min_hold = 0;
 	}
+	for (size_t i = 0; plan.mishaps && i < plan.clients; i++)
+		plan.client[i].script = plan.client[i].kind == KIND_REENTRANT &&
+					chance_is(chance, 500) &&
+					may_be_script(i);
 }
 
 /* Some clients take keys away. Who runs on beside the next holder is known of exclusive keys
@@ -915,27 +929,51 @@ static void draw_scripts(struct chance *chance, int64_t from, int64_t until)
 		draw_fresh(chance, from, until);
 }
 
+static bool has_owners(void)
+{
+	for (size_t i = 0; i < plan.clients; i++)
+		if (plan.client[i].kind == KIND_REENTRANT)
+			return true;
+	return false;
+}
+
+/* What befalls a server while there is peace. Owners' holds are counted: some requests arrive
+ * twice, and some records are lost, but not the key. */
+static enum fault_kind draw_loss(int64_t n)
+{
+	static const enum fault_kind kinds[] = {FAULT_EVICTED, FAULT_BREAK};
+
+	return has_owners() ? kinds[n % 2] : FAULT_EMPTIED;
+}
+
 /* Some that leave something for others to wait for, and most of the servers to rely on: while
  * there is peace, soon after all have come. */
 static void draw_mishaps(void)
 {
 	static const int64_t mosts[] = {0, 5, 20};
 	struct chance chance = chance_of(plan.seed, 25);
+	bool owners = has_owners();
 	int64_t kills = pick(&chance, mosts, 3);
-	int64_t losses = pick(&chance, mosts, 3);
+	int64_t losses = pick(&chance, mosts, 3) * (owners ? 2 : 1);
 
+	/* what an owner has is left to it as long as it was killed lately */
+	plan.records = plan.mishaps && owners && losses > 0;
+	if (plan.records)
+		kills = 0;
 	for (int64_t n = 0; plan.mishaps && n < kills + losses; n++)
 		plan.fault[plan.faults++] = (struct fault){
-			.kind = n < kills ? FAULT_KILL : FAULT_EMPTIED,
+			.kind = n < kills ? FAULT_KILL : draw_loss(n),
 			.at = chance_between(&chance, 0, PEACE / COMING - 1) *
 				      COMING +
-			      chance_between(&chance, 0, SECOND / 2),
+			      chance_between(&chance, 0,
+					     plan.records ? plan.apart
+							  : SECOND / 2),
 			.host = (size_t)chance_between(
 				&chance, 0, (int64_t)plan.clients - 1),
 			.node = (size_t)chance_between(
 				&chance, 0, (int64_t)plan.servers - 1),
 			.detail = (int64_t)(chance_draw(&chance) >> 1),
-			.aims = chance_is(&chance, 500),
+			.aims = plan.records || chance_is(&chance, 500),
 		};
 }
 
@@ -1439,11 +1477,15 @@ static bool may_forget(const struct node *node, bool up)
 	return true;
 }
 
-static void evict(struct node *node, size_t key)
+/* record: that, and not the key. */
+static void evict(struct node *node, size_t key, bool record)
 {
-	const struct word words[] = {{"DEL", 3}, name_of(key)};
+	char name[40];
+	const struct word words[] = {
+		{"DEL", 3}, record ? record_of(key, name) : name_of(key)};
 	struct buffer answer = {0};
 
+	world_tell(node->name, record ? "loses a record" : "loses a key");
 	store_execute(node->store, node_now(node), words, 2, &answer);
 	buffer_release(&answer);
 	node->lost = world_now;
@@ -1464,12 +1506,46 @@ static void empty(struct node *node)
 	clear(node);
 }
 
+/* Nobody else of its owner is there, no other owner has the key, and no acquire or put-back is on its
+ * way: of those a server that has lost its record cannot know whether the key counts them already. */
+static bool is_alone(const struct node *node, size_t client)
+{
+	size_t key = plan.client[client].key;
+	const char *token = client_token(client, key);
+	int64_t now = node_now(node) / MS;
+
+	for (size_t i = client % 2; i < plan.clients; i += 2)
+		if (i != client && client_token(i, key) != NULL)
+			return false;
+	return token != NULL &&
+	       judge_holds(client, key, world_now - 4 * plan_way()) &&
+	       store_lease(node->store, now, name_of(key), token) >= 0 &&
+	       store_size(node->store, now, name_of(key)) == 1;
+}
+
+/* plan.records */
+static void lose_record(struct node *node, size_t client)
+{
+	size_t key = plan.client[client].key;
+
+	if (plan.key[key].kind != KIND_REENTRANT || !is_alone(node, client)) {
+		world_tell(node->name, "may not forget now");
+		return;
+	}
+	lost = world_now;
+	evict(node, key, true);
+}
+
 static void forget(struct node *node, const struct fault *fault)
 {
 	bool empties = fault->kind == FAULT_EMPTIED;
 	bool evicts = fault->kind == FAULT_EVICTED;
 
 	note_sick(node, until_back(fault), true);
+	if (evicts && plan.records) {
+		lose_record(node, fault->host);
+		return;
+	}
 	if (!node->up || !may_forget(node, empties || evicts)) {
 		world_tell(node->name, "may not forget now");
 		return;
@@ -1477,8 +1553,8 @@ static void forget(struct node *node, const struct fault *fault)
 	if (empties || evicts)
 		lost = world_now;
 	if (evicts) {
-		world_tell(node->name, "loses a key");
-		evict(node, (size_t)fault->detail % plan.keys);
+		evict(node, (size_t)fault->detail % plan.keys,
+		      fault->detail / KEYS_MOST % 2 == 0);
 		return;
 	}
 	if (empties) {
@@ -1611,6 +1687,10 @@ static void befall_server(struct node *node, const struct fault *fault)
 		world_at(ends, do_restart, node, 1);
 		break;
 	case FAULT_BREAK:
+		if (plan.records) {
+			node->breaks_release = true;
+			break;
+		}
 		node->breaks_before = fault->detail % 2 == 0;
 		node->breaks_after = !node->breaks_before;
 		break;

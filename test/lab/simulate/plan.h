@@ -75,7 +75,7 @@ enum fault_kind {
 	FAULT_POWER,     /* the same, and nobody is told */
 	FAULT_AMNESIA,   /* restarted empty, or as it was a while ago */
 	FAULT_EMPTIED,   /* while it is up */
-	FAULT_EVICTED,   /* it loses a key, but not the record */
+	FAULT_EVICTED,   /* it loses a key or its record, but not both */
 	FAULT_BREAK,     /* a connection, before or after a request */
 	FAULT_SLOW_NODE,
 	FAULT_PAUSE, /* a client, at any moment or between two calls */
@@ -172,6 +172,8 @@ struct plan {
 		     * that no server has heard of within a week, and nothing befalls
 		     * anybody; or only mishaps do. It counts as calm */
 	bool mishaps; /* some are killed there, and servers emptied; records become old */
+	bool records; /* there servers lose records, but not the keys, and requests of owners
+		       * arrive twice: whose holds are counted. Fences are not judged */
 	int64_t apart; /* us: then, at most */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
