@@ -624,6 +624,9 @@ void judge_tires(size_t client, bool over, bool lasts, const char *why)
 		world_violation("client %zu waits no longer, because of what "
 				"may pass: %s",
 				client, why);
+	/* others may have its slot on one of them, and another one on the next */
+	if (its->kind == KIND_PERMITS && has_rivals(client, its->key))
+		return;
 	if (over && its->also_count == 0 && tried[client] < since &&
 	    broken[its->key] < since && plan_is_nearer(client) &&
 	    plan_is_whole(client, since))
