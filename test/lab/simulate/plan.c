@@ -20,7 +20,9 @@
 #define NEAR 20000    /* us that servers are away for FORGETS_TOLD */
 #define NEARER 5000   /* us, if rounds are short */
 #define SITE 200      /* us, within a site (plan.sites) */
-#define IDLE 6000     /* ms that nobody may run: a heartbeat, and a hand-over */
+#define SLOWEST \
+	80 /* ms: twice as long, to connect and to answer, is waited for (silence.h) */
+#define IDLE 6000 /* ms that nobody may run: a heartbeat, and a hand-over */
 #define HALF_OPEN 7000       /* ms until such a connection is replaced */
 #define DEAD (20 * SECOND)   /* that a holder may keep a connection that is */
 #define STRETCH (6 * SECOND) /* in which it is calm, and some begin */
@@ -235,6 +237,9 @@ static void draw_hiding(uint64_t seed)
 	plan.hides = plan.uneven = true;
 	hiding->silent = chance_is(&chance, 250);
 	hiding->anew = !hiding->silent && chance_is(&anew, 400);
+	hiding->slow = hiding->anew && chance_is(&anew, 400)
+			       ? chance_between(&anew, 28, SLOWEST) * MS
+			       : 0;
 	for (size_t n = 0; n < plan.servers - (plan.servers / 2 + 1); n++)
 		hiding->away[(hiding->holder + n) % plan.servers] = true;
 	for (size_t i = 0; i < plan.keys; i++)
@@ -1649,6 +1654,8 @@ static void empty_others(const struct node *node)
 	for (size_t i = 0; i < plan.servers; i++)
 		if (i != knows)
 			empty(&nodes[i]);
+	nodes[knows].slowness = plan.hiding.slow;
+	world_at(plan.stretch[0].begins, do_fast, &nodes[knows], 0);
 }
 
 static void befall_server(struct node *node, const struct fault *fault)

@@ -129,14 +129,16 @@ enum forgetting {
  * shorter. The server that still knows the holder tells them (FORGETS_TOLD). Or it is
  * out of their reach; then the quarantine is the default, which is longer than any ttl. Or
  * all servers but that one are emptied at once, so that their records are equally young;
- * then the quarantine is as long as any ttl, and so are records old that tell of nobody. So it is
+ * then the quarantine is as long as any ttl, and so are records old that tell of nobody; and that one
+ * may be slow from then on. So it is
  * if the key is new, and a server forgets within a second. */
 struct hiding {
 	size_t holder;
 	bool away[NODES_MOST]; /* servers that it does not reach */
 	bool silent; /* the server that knows it is out of reach of the others */
 	bool anew;   /* all servers but that one forget at once */
-	bool early;  /* while its first record is young */
+	int64_t slow; /* us: that one then takes so long to answer */
+	bool early;   /* while its first record is young */
 };
 
 struct plan {
