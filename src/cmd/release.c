@@ -48,10 +48,22 @@ static bool may_be_untracked(struct session *session)
 	return all;
 }
 
+/* Its keeper's hold, if that was left to us, or else any. An untracked one is not asked for
+ * twice. */
 static void release_rest(void *session, size_t i)
 {
-	if (!has_released(session_at(session, i)))
+	struct session *each = session_at(session, i);
+	struct answer *answer = &each->answer;
+	const char *hold = each->lock.grant.hold;
+
+	if (has_released(each))
+		return;
+	if (hold[0] != '*')
 		cmd_release_one(session, i);
+	else if (hold[1] != '+')
+		answer->result = lock_release_adopted(
+			&each->lock, deadline_in(each->quorum.timeout),
+			&answer->error);
 }
 
 /* What a keeper has given back, or not. */

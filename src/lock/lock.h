@@ -247,6 +247,12 @@ void lock_note_held(struct lock *lock, int64_t held);
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
 
+/* The same by whoever has only the token (lock_adopt): an untracked hold, if any server has
+ * one, or else any. For servers need not have the same: one that has never had ours would
+ * give back that of somebody who is just being granted it. */
+enum lock_result lock_release_adopted(struct lock *lock, struct deadline until,
+				      struct error *error);
+
 /* --- for the rounds of a lock (attempt.c, extend.c, release.c) ------------ */
 
 /* From a grant until it is given back: no line of -v waits for its reader (log.h). */

@@ -29,9 +29,13 @@ static void share_release(struct lock *lock, size_t i)
 	}
 }
 
-static bool wants_untracked(const struct lock *lock)
+/* The token has holds there, but none that is untracked. If it had found one, it would say
+ * so again. */
+static bool is_all_tracked(const struct lock *lock, const struct reply *reply,
+			   int64_t answer)
 {
-	return strncmp(lock->grant.hold, "*+", 2) == 0;
+	return strncmp(lock->grant.hold, "*+", 2) == 0 && answer == -1 &&
+	       reply->count == 1;
 }
 
 static void on_release(void *context, size_t i, const struct reply *reply)
@@ -47,10 +51,9 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	    reply->value[1].number > lock->kept)
 		lock->kept = reply->value[1].number;
 	/* if an answer was lost, that request may have released the lock, and
-	 * somebody else may hold it by now; but one for an untracked hold that has
-	 * found it says so again */
+	 * somebody else may hold it by now */
 	if (answer == 1 ||
-	    (!wants_untracked(lock) &&
+	    (!is_all_tracked(lock, reply, answer) &&
 	     (ballot->unsure[i] || quorum_has_broken(ballot->quorum, i))))
 		ballot->vote[i] = VOTE_YES;
 	else
@@ -189,6 +192,22 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 		return LOCK_OK;
 	explain_failure(ballot, error);
 	return LOCK_ERROR;
+}
+
+enum lock_result lock_release_adopted(struct lock *lock, struct deadline until,
+				      struct error *error)
+{
+	char token[TOKEN_LONGEST + 1];
+	enum lock_result result;
+
+	lock_adopt_untracked(lock);
+	result = lock_release(lock, 0, until, error);
+	if (result != LOCK_NOT_HELD ||
+	    ballot_count(&lock->ballot, VOTE_YES) > 0)
+		return result;
+	strlcpy(token, lock->grant.token, sizeof(token));
+	lock_adopt(lock, token);
+	return lock_release(lock, 0, until, error);
 }
 
 static void on_untracked(void *context, size_t i, const struct reply *reply)

@@ -54,8 +54,8 @@
  * While PID is stopped because its lock is lost, a release may be PID's own, in a trap:
  * if it waited for the keeper, which waits for PID, it would last until SIGKILL. So the
  * keeper appends to its note at once that it leaves the locks to the release, and goes on
- * stopping PID: what is given back then is a release's, and no longer PID's, and SIGKILL
- * is due as ever. When PID has ended, it gives back itself what the release has not.
+ * stopping PID, as if none had come. When PID has ended, it gives back itself what the
+ * release has not.
  *
  * Keepers and releases of an earlier redlock only know SIGUSR1, at which a keeper ends and
  * leaves the lock to whoever has sent it. A keeper that knows SIGUSR2 has a second note,
@@ -73,8 +73,7 @@
  * owner has the same token, or this one, whose servers have other names: it is not ended,
  * and no hold but an untracked one is given back (keeper_is_elsewhere). If requests of the
  * first attempt were lost, so that it may have given one back, it is not ended, either.
- * Whoever removes the note ends that keeper,
- * so of two releases at once each has its own.
+ * Whoever removes the note ends that keeper, so of two releases at once each has its own.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H
@@ -89,8 +88,8 @@
 enum keeper_result {
 	KEPT_TO_THE_END,  /* PID has ended */
 	KEPT_CALLED_BACK, /* keeper_dismiss: by a release of the user's */
-	KEPT_GIVEN_BACK, /* it is a release's, and not ours to give back any more: of an
-			  * earlier redlock, or one that came while PID was stopped */
+	KEPT_GIVEN_BACK, /* an earlier redlock's release: the lock is not ours to give
+			  * back any more */
 	KEPT_UNTIL_TOLD, /* a signal has come */
 	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
 	KEPT_LOST, /* *why says how; if PID runs on: all are lost, and have

@@ -8,8 +8,9 @@
  * a time. If the subscription fails three times in a row, the server is asked all the
  * same, every 50 to 500 ms, until it can be subscribed to: perhaps requests get there and
  * subscriptions do not. A place without a listener keeps nobody waiting, but whoever asks
- * while it stands first in the line is granted KEY by the answer. It is asked again when the lease ends that it told us of, and at
- * least every heartbeat (5 s, ttl/3 if that is less). If KEY belongs to another
+ * while it stands first in the line is granted KEY by the answer. It is asked again when
+ * the lease ends that it told us of, and at least every heartbeat (5 s, ttl/3 if that is
+ * less). If KEY belongs to another
  * program, which does not say when it is done, the first in the queue looks
  * every 50 to 500 ms, for all. Redisson says so to its own waiters: if KEY is a hash
  * that another program holds, the first in the queue listens to that channel, too, so

@@ -613,6 +613,27 @@ setup() {
 	kill $pid
 }
 
+@test "a release takes the same hold everywhere: not that of a run where the script's has never been" {
+	local pid
+	servers_start 3
+	export REDLOCK_QUARANTINE=0
+	sleep 600 3>&- 4>&- &
+	pid=$!
+	# a keeper that cannot be found, as one on another host
+	mkdir -m 700 "$TMP/other"
+	XDG_RUNTIME_DIR=$TMP/other "$REDLOCK" acquire -r --token owner --pid $pid -t 1h "$KEY"
+	wait_until '[[ $(rcli 0 HGET "$KEY" owner)$(rcli 1 HGET "$KEY" owner)$(rcli 2 HGET "$KEY" owner) == 111 ]]'
+	"$REDLOCK" acquire -S "$(server_url 0),$(server_url 1)" -r --token owner -t 1h "$KEY"
+	redlock release "$KEY" owner
+	expect 0
+	[[ $(rcli 0 HGET "$KEY" owner)$(rcli 1 HGET "$KEY" owner)$(rcli 2 HGET "$KEY" owner) == 111 ]]
+	# there is no other left: it is the keeper's now
+	redlock release "$KEY" owner
+	expect 0
+	key_free 0 1 2
+	kill $pid
+}
+
 @test "a release that only some servers have answered ends no keeper: it may have been another hold's" {
 	servers_start 3
 	export REDLOCK_QUARANTINE=0

@@ -511,8 +511,8 @@ static void give_token_back(struct client *client, const char *token)
 
 	open_again(client, &again, &settings, token);
 	lock_note_end(&again.lock, -1, "released");
-	lock_release(&again.lock, 0, deadline_in(settings.server_timeout),
-		     &error);
+	lock_release_adopted(&again.lock, deadline_in(settings.server_timeout),
+			     &error);
 	close_again(&again, &settings);
 	tell(client, "has given KEY back");
 }
