@@ -157,6 +157,7 @@ struct lock {
 	bool is_to_be_told; /* a release: a quorum has to note what has ended */
 	int64_t held;       /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
+	bool has_tracked; /* after that of an untracked hold: only others were found */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */

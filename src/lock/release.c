@@ -43,6 +43,7 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	struct lock *lock = context;
 	struct ballot *ballot = &lock->ballot;
 	int64_t answer = 0;
+	bool tracked;
 
 	if (!ballot_read(ballot, i, reply, -1, &answer))
 		return;
@@ -50,11 +51,12 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
 	    reply->value[1].number > lock->kept)
 		lock->kept = reply->value[1].number;
+	tracked = is_all_tracked(lock, reply, answer);
+	lock->has_tracked |= tracked;
 	/* if an answer was lost, that request may have released the lock, and
 	 * somebody else may hold it by now */
-	if (answer == 1 ||
-	    (!is_all_tracked(lock, reply, answer) &&
-	     (ballot->unsure[i] || quorum_has_broken(ballot->quorum, i))))
+	if (answer == 1 || (!tracked && (ballot->unsure[i] ||
+					 quorum_has_broken(ballot->quorum, i))))
 		ballot->vote[i] = VOTE_YES;
 	else
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
@@ -179,6 +181,7 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 
 	ballot_open(ballot, NULL);
 	lock->kept = 0;
+	lock->has_tracked = false;
 	ask_in_rounds(lock, min_hold, until, &handler);
 	listening_end(&lock->listening, ballot->quorum);
 	lock_hurry(lock, false);
@@ -202,7 +205,7 @@ enum lock_result lock_release_adopted(struct lock *lock, struct deadline until,
 
 	lock_adopt_untracked(lock);
 	result = lock_release(lock, 0, until, error);
-	if (result != LOCK_NOT_HELD ||
+	if (result != LOCK_NOT_HELD || !lock->has_tracked ||
 	    ballot_count(&lock->ballot, VOTE_YES) > 0)
 		return result;
 	strlcpy(token, lock->grant.token, sizeof(token));
