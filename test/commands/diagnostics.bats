@@ -12,13 +12,13 @@ compare() {
 	mkdir "$TMP/tree"
 	cp -r "$ROOT/src" "$ROOT/man" "$TMP/tree"
 	[[ $# == 0 ]] || sed -i "$1" "$TMP/tree/$2"
-	run --separate-stderr env -C "$TMP/tree" python3 -I "$ROOT/scripts/messages" man/redlock-messages.7
+	run --separate-stderr env -C "$TMP/tree" python3 -IS "$ROOT/scripts/messages" man/redlock-messages.7
 	rm -r "$TMP/tree"
 }
 
 @test "the manual has every message of the source, and no other" {
 	cd "$ROOT"
-	run -0 python3 -I scripts/messages "$MANUAL"
+	run -0 python3 -IS scripts/messages "$MANUAL"
 	[[ $output == '' ]]
 }
 

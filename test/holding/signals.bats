@@ -73,7 +73,7 @@ sent_all() {
 	local option bytes
 	for option in -x -r -s '-P 2'; do
 		rm -f "$TMP/silent"
-		spawn server python3 -I "$ROOT/test/lib/tools/silent.py" "$TMP/silent"
+		spawn server python3 -IS "$ROOT/test/lib/tools/silent.py" "$TMP/silent"
 		wait_until '[[ -S $TMP/silent ]]'
 		# shellcheck disable=SC2086 # words
 		spawn run "$REDLOCK" run -S "unix://$TMP/silent" --replicas 1 -t 5m --server-timeout 30s $option \

@@ -539,7 +539,7 @@ shell_script() {
 @test "^C at any moment of a start ends redlock by SIGINT, and no COMMAND runs on" {
 	# exec, as a shell that is just about to wait for a child may miss a ^C by itself
 	touch "$TMP/command"
-	run timeout -k 1 100 python3 -I "$ROOT/test/lib/tools/interrupt.py" 100 \
+	run timeout -k 1 100 python3 -IS "$ROOT/test/lib/tools/interrupt.py" 100 \
 		"$REDLOCK" run "$KEY" sh -c 'echo up; exec tail -f "$0"' "$TMP/command"
 	[[ $status == 0 && $output == 'signal 2: 100' ]]
 	run ! pgrep -f "$TMP/command"
@@ -549,7 +549,7 @@ shell_script() {
 # native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
 # bats test_tags=native
 @test "^Z at any moment of a start stops redlock, and after that it goes on" {
-	run timeout -k 1 100 python3 -I "$ROOT/test/lib/tools/suspend.py" 200 $((10 * SLOW)) \
+	run timeout -k 1 100 python3 -IS "$ROOT/test/lib/tools/suspend.py" 200 $((10 * SLOW)) \
 		"$REDLOCK" run -q --quarantine 0 "$KEY" sleep 300
 	[[ $status == 0 && $output == 'well: 200' ]]
 	key_free 0

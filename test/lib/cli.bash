@@ -157,7 +157,7 @@ at_terminal() {
 	(($#)) || set -- bash --norc --noprofile --noediting -i
 	status=0
 	PS1='ready> ' TERM=xterm HISTFILE='' LESS='' timeout -k 1 $((100 * SLOW)) \
-		python3 -I "$ROOT/test/lib/tools/terminal.py" --seconds $((20 * SLOW)) "$@" 3>&- 4>&- || status=$?
+		python3 -IS "$ROOT/test/lib/tools/terminal.py" --seconds $((20 * SLOW)) "$@" 3>&- 4>&- || status=$?
 }
 
-SCREEN="python3 -I $ROOT/test/lib/tools/screen.py"
+SCREEN="python3 -IS $ROOT/test/lib/tools/screen.py"

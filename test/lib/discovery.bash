@@ -474,7 +474,7 @@ seeds_start() {
 		certificate_of "$SEEDS/tls" IP:127.0.0.1 || return
 		files=("$SEEDS/tls.pem" "$SEEDS/tls.key")
 	fi
-	set_serves "$@" python3 -I "$ROOT/test/lib/tools/seed.py" "$SEEDS" "$count" "${files[@]}"
+	set_serves "$@" python3 -IS "$ROOT/test/lib/tools/seed.py" "$SEEDS" "$count" "${files[@]}"
 	wait_until "[[ -e $SEEDS/ready ]]"
 }
 

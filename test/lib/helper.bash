@@ -579,7 +579,7 @@ proxies_start() {
 	for ((i = 0; i < SERVER_COUNT; i++)); do targets+=("$SERVERS/$i/redis.sock"); done
 	set_new
 	PROXIES=$SET
-	set_serves python3 -I "$ROOT/test/lib/tools/proxy.py" "$PROXIES" "${targets[@]}"
+	set_serves python3 -IS "$ROOT/test/lib/tools/proxy.py" "$PROXIES" "${targets[@]}"
 	wait_until "[[ -e $PROXIES/ready ]]"
 }
 

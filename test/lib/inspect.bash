@@ -83,7 +83,7 @@ only() {
 # is_json: every line of $output is, for jq and for python3, which is stricter with its bytes.
 is_json() {
 	jq -e . <<<"$output" >/dev/null &&
-		python3 -c 'import json, sys
+		python3 -IS -c 'import json, sys
 for line in sys.stdin.buffer: json.loads(line.decode("utf-8", "strict"), strict=True)' <<<"$output"
 }
 

@@ -48,7 +48,7 @@ certificate_of() {
 peer() {
 	set_new
 	PEERS=$SET
-	set_serves python3 -I "$PEER" "$PEERS" "$@"
+	set_serves python3 -IS "$PEER" "$PEERS" "$@"
 	wait_until "[[ -s $PEERS/port ]]"
 	PEER_URL=rediss://127.0.0.1:$(<"$PEERS/port")
 }
