@@ -10,11 +10,13 @@
 
 #include "base/alloc.h"
 #include "base/descriptors.h"
+#include "net/listener.h"
 #include "net/runtime.h"
 #include "base/signals.h"
 #include "net/stream.h"
 
-#define LOOK_AGAIN 5 /* ms between two looks for a server that starts */
+#define LOOK_AGAIN 5     /* ms between two looks for a server that starts */
+#define ENDS_WITHIN 1000 /* ms: a server that removes its socket first */
 
 struct paths {
 	char directory[URL_PATH_SIZE];
@@ -171,6 +173,44 @@ static int start_server(const struct paths *paths, struct deadline until,
 	return result;
 }
 
+/* If a server runs that nobody can reach, those who could hold locks there: none may be
+ * started beside it. It may be about to end. 0, or -1 with *error. */
+static int wait_for_earlier(const struct paths *paths, struct error *error)
+{
+	struct deadline until = deadline_in(ENDS_WITHIN);
+	pid_t earlier;
+
+	while ((earlier = listener_of(paths->socket)) != 0 &&
+	       !stream_is_listening(paths->socket)) {
+		if (deadline_passed(until)) {
+			error_set(error, EXIT_UNREACHED,
+				  "local:: its server, pid %ld, runs, but "
+				  "%s is gone, or in another mount namespace "
+				  "(PrivateTmp): when no lock is held there, "
+				  "kill %ld",
+				  (long)earlier, paths->socket, (long)earlier);
+			return -1;
+		}
+		poll(NULL, 0, LOOK_AGAIN);
+	}
+	return 0;
+}
+
+/* -1 with errno. */
+static int open_lock(const char *path)
+{
+	int lock = flopen(
+		path, O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW,
+		0600);
+
+	/* made with a umask that leaves us nothing */
+	if (lock < 0 && errno == EACCES && chmod(path, 0600) == 0)
+		errno = EWOULDBLOCK;
+	if (lock >= 0)
+		(void)!fchmod(lock, 0600);
+	return lock;
+}
+
 /* One of the processes that come here at once starts the server; the others
  * wait for its lock and then find the server listening. */
 static int start_once(const struct paths *paths, struct deadline until,
@@ -178,10 +218,7 @@ static int start_once(const struct paths *paths, struct deadline until,
 {
 	int lock, result = 0;
 
-	while ((lock = flopen(paths->lock,
-			      O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC |
-				      O_NOFOLLOW,
-			      0600)) < 0) {
+	while ((lock = open_lock(paths->lock)) < 0) {
 		if (errno != EWOULDBLOCK || deadline_passed(until)) {
 			error_system(error, "local:: %s", paths->lock);
 			return -1;
@@ -189,6 +226,8 @@ static int start_once(const struct paths *paths, struct deadline until,
 		poll(NULL, 0, LOOK_AGAIN);
 	}
 	if (!stream_is_listening(paths->socket))
+		result = wait_for_earlier(paths, error);
+	if (result == 0 && !stream_is_listening(paths->socket))
 		result = start_server(paths, until, error);
 	close(lock);
 	return result;

@@ -8,7 +8,11 @@
  *
  * Starting: a process that finds no server listening takes an exclusive lock on
  * a file beside the socket (flopen(3)), looks again, and only then starts the
- * server; of any number of racing processes exactly one does. The server keeps
+ * server; of any number of racing processes exactly one does. If the socket of a
+ * server that runs was removed, or is in another mount namespace, no second one is
+ * started: whoever holds a lock at the first would share it unknowingly (listener.h).
+ * Only two first uses at the same moment, in two namespaces, cannot see each other.
+ * The server keeps
  * nothing on disk, listens on no port, and is in a session of its own. Its log,
  * which has the names of its clients, is for its user only, whatever the umask.
  */

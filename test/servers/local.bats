@@ -163,6 +163,48 @@ all_at_the_gate() {
 	expect 0
 }
 
+# no_second: while one holds KEY that can no longer be reached, there is no other server, whose locks would
+# be others; the server's pid is in $server.
+no_second() {
+	redlock run -n -S local: "$KEY" touch "$TMP/ran"
+	expect 69 '' "redlock: local:: its server, pid $server, runs, but $SOCKET is gone, or in another mount namespace \(PrivateTmp\): when no lock is held there, kill $server"
+	[[ ! -e $TMP/ran && $(servers_in "$SET") == "$server" ]]
+}
+
+@test "while a server lives whose socket or directory was removed no second one is started" {
+	local server
+	spawn one "$REDLOCK" run -S local: "$KEY" sh -c ': >"$0.began"; until [ -e "$0" ]; do sleep 0.05; done' "$TMP/go"
+	wait_until '[[ -e $TMP/go.began ]]'
+	server=$(servers_in "$SET")
+	rm "$SOCKET"
+	no_second
+	rm -r "$HOME_DIR"
+	no_second
+	: >"$TMP/go"
+	finish one
+	expect 0
+	kill "$server"
+	redlock run -n -S local: "$KEY" echo again
+	expect 0 again
+	[[ $(servers_in "$SET" | wc -w) == 1 && $(servers_in "$SET") != "$server" ]]
+}
+
+@test "nor in another mount namespace; a container that only shares the network has its own" {
+	unshare --mount true && unshare --mount --pid --fork --mount-proc true || skip "no namespaces can be made here"
+	local server
+	redlock acquire -S local: "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	server=$(servers_in "$SET")
+	run --separate-stderr unshare --mount sh -c 'mount -t tmpfs -o mode=700 none "$XDG_RUNTIME_DIR" &&
+		exec "$@"' - "$REDLOCK" run -n -S local: "$KEY" echo second
+	expect 69 '' "redlock: local:: its server, pid $server, runs, .*"
+	run --separate-stderr unshare --mount --pid --fork --kill-child --mount-proc sh -c '
+		mount -t tmpfs -o mode=700 none "$XDG_RUNTIME_DIR" && "$@"' - \
+		"$REDLOCK" run -n -S local: "$KEY" echo apart
+	expect 0 apart
+	[[ $(servers_in "$SET") == "$server" ]]
+}
+
 # refused_home: local: does not go where XDG_RUNTIME_DIR/redlock is, says so, and leaves it as it is.
 refused_home() {
 	redlock run -S local: "$KEY" touch "$TMP/ran"
@@ -231,6 +273,23 @@ somebody() {
 	run --separate-stderr timeout -k 1 20 "${as_somebody[@]}" "$SET/program" run -S local: "$KEY" true
 	expect 0
 	[[ -S $OTHER_HOME/redis.sock && $(stat -c '%a %u' "$OTHER_HOME") == "700 $SOMEBODY" ]]
+}
+
+# native: it runs a copy of redlock's file as somebody else
+# bats test_tags=native
+@test "what a umask without the owner's rights has left keeps nobody from starting it" {
+	somebody
+	unset XDG_RUNTIME_DIR
+	cd /
+	local user=("${as_somebody[@]}" sh -c 'umask 477; exec "$@"' - "$SET/program")
+	run --separate-stderr timeout -k 1 20 "${user[@]}" run -S local: "$KEY" true
+	expect 0
+	[[ $(stat -c %a "$OTHER_HOME/lock") == 600 ]]
+	kill -KILL "$(servers_in "$OTHER_HOME")"
+	wait_until '[[ ! $(servers_in "$OTHER_HOME") ]]'
+	chmod 0 "$OTHER_HOME/lock"
+	run --separate-stderr timeout -k 1 20 "${user[@]}" run -S local: "$KEY" true
+	expect 0
 }
 
 # native: it runs a copy of redlock's file as somebody else
