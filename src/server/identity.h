@@ -19,9 +19,11 @@
 
 #include "server/reply.h"
 
+#define RUN_ID_SIZE 41
+
 struct identity {
 	bool known;
-	char run_id[41];
+	char run_id[RUN_ID_SIZE];
 	int64_t started; /* ms by our clock: it was up by then */
 	bool set_back; /* its clock, to before its start: it may be up for longer */
 	bool has_users;

@@ -341,14 +341,16 @@ static void read_rest(struct holders *holders, size_t i,
 {
 	const struct value *said = reply->value;
 
+	holders->began[i] =
+		reply->count > 8 && said[8].text == NULL ? said[8].number : -1;
 	holders->replica[i] =
-		reply->count > 8 && said[8].text == NULL && said[8].number == 1;
+		reply->count > 9 && said[9].text == NULL && said[9].number == 1;
 	holders->spoilt[i] = 0;
-	if (reply->count > 10 && said[9].text == NULL && said[9].number > 0 &&
-	    said[9].number <= SPOILT_MOST && said[10].text != NULL) {
-		holders->spoilt[i] = (int)said[9].number;
+	if (reply->count > 11 && said[10].text == NULL && said[10].number > 0 &&
+	    said[10].number <= SPOILT_MOST && said[11].text != NULL) {
+		holders->spoilt[i] = (int)said[10].number;
 		snprintf(holders->spoilt_type[i],
-			 sizeof(holders->spoilt_type[i]), "%s", said[10].text);
+			 sizeof(holders->spoilt_type[i]), "%s", said[11].text);
 	}
 }
 

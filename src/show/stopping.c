@@ -47,6 +47,48 @@ static bool are_all_waiters(const struct holders *holders)
 	return true;
 }
 
+/* Whether it may have forgotten what it knew. */
+static bool has_changed(const struct memory *before, const struct memory *now,
+			const struct identity *identity)
+{
+	bool restarted = before->run_id[0] != '\0' && now->run_id[0] != '\0' &&
+			 strcmp(before->run_id, now->run_id) != 0;
+
+	return before->known &&
+	       (now->fence < before->fence ||
+		(restarted && !identity->durable) ||
+		(before->began >= 0 && now->began != before->began));
+}
+
+/* What servers have told in a round. A bit for each that may have forgotten what it had told
+ * before. */
+static uint32_t note_memories(struct stopping *stopping)
+{
+	const struct holders *holders = stopping->holders;
+	const struct quorum *quorum = holders->ballot.quorum;
+	uint32_t changed = 0;
+
+	for (size_t i = 0; i < quorum->count; i++) {
+		const struct identity *identity =
+			&quorum->servers[i].conn.identity;
+		struct memory now = {
+			.known = true,
+			.fence = holders->fences[i],
+			.began = holders->began[i],
+		};
+
+		if (holders->ballot.vote[i] != VOTE_YES)
+			continue;
+		if (identity->known)
+			strlcpy(now.run_id, identity->run_id,
+				sizeof(now.run_id));
+		if (has_changed(&stopping->memory[i], &now, identity))
+			changed |= UINT32_C(1) << i;
+		stopping->memory[i] = now;
+	}
+	return changed;
+}
+
 void stopping_init(struct stopping *stopping, struct holders *holders,
 		   const char *why)
 {
@@ -60,7 +102,7 @@ void stopping_init(struct stopping *stopping, struct holders *holders,
 	};
 	stopping->asked =
 		xcalloc(holders->holding.count + 1, sizeof(*stopping->asked));
-	memcpy(stopping->fence, holders->fences, sizeof(stopping->fence));
+	(void)note_memories(stopping);
 	for (size_t n = 0; n < holders->holding.count; n++) {
 		const struct seen *seen = &holders->holding.seen[n];
 
@@ -88,8 +130,7 @@ static size_t count_without(const struct stopping *stopping,
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		count += ballot->vote[i] == VOTE_YES &&
 			 (others >> i & 1) == 0 &&
-			 (over ||
-			  stopping->holders->fences[i] >= stopping->fence[i]);
+			 (over || (asked->forgotten >> i & 1) == 0);
 	return count;
 }
 
@@ -125,11 +166,16 @@ static enum fate fate_of(const struct stopping *stopping,
 	return left > OFTEN && lost->who.held == 0 ? FATE_DELETED : FATE_ENDED;
 }
 
-static void follow(const struct stopping *stopping, struct asked *asked)
+/* changed: servers that may have forgotten what they knew before this round. */
+static void follow(const struct stopping *stopping, struct asked *asked,
+		   uint32_t changed)
 {
 	const struct holders *holders = stopping->holders;
 	const struct seen *now = find(&holders->holding, asked->seen.digest);
 
+	asked->forgotten |= changed;
+	if (now != NULL)
+		asked->forgotten &= ~now->servers;
 	asked->met |= now != NULL;
 	if (now != NULL && !holders_is_partial(holders, now))
 		asked->whole = true;
@@ -141,28 +187,17 @@ static void follow(const struct stopping *stopping, struct asked *asked)
 	}
 }
 
-static void note_fences(struct stopping *stopping)
-{
-	const struct holders *holders = stopping->holders;
-
-	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
-		if (holders->ballot.vote[i] == VOTE_YES &&
-		    holders->fences[i] > stopping->fence[i])
-			stopping->fence[i] = holders->fences[i];
-}
-
 /* After a round that a quorum has answered. */
 static enum stopping_result follow_all(struct stopping *stopping, bool first)
 {
+	uint32_t changed = note_memories(stopping);
 	bool going = false;
-
-	note_fences(stopping);
 
 	for (size_t n = 0; n < stopping->count; n++) {
 		struct asked *asked = &stopping->asked[n];
 
 		if (asked->fate == FATE_HOLDS)
-			follow(stopping, asked);
+			follow(stopping, asked, changed);
 		going |= asked->fate == FATE_HOLDS;
 		if (first)
 			stopping->end =

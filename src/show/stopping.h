@@ -18,10 +18,11 @@
  * whoever is gone not asked again.
  *
  * A holder has released the lock if a quorum says that it is gone, and has kept its
- * record: that stays when KEY goes. A server whose fence is smaller than it was has
- * lost its data, so it cannot know; the holder may run on there until its lease ends. If
- * the record still has the holder, or that it was asked, which a release would have removed,
- * KEY was deleted, or its lease was over there.
+ * record: that stays when KEY goes. A server whose fence is smaller than it was, whose
+ * record was begun anew, or that was restarted and may forget, has lost its data, whatever it
+ * has granted since. So it cannot know until it has the holder again, and the holder
+ * may run on until its lease ends. If the record still has the holder, or that it was asked,
+ * which a release would have removed, KEY was deleted, or its lease was over there.
  */
 #ifndef SHOW_STOPPING_H
 #define SHOW_STOPPING_H
@@ -43,6 +44,14 @@ struct asked {
 	struct deadline ends; /* its lease, as it was told last */
 	bool met;             /* a server has reported it in a round */
 	bool whole;           /* it was seen on a quorum */
+	uint32_t forgotten;   /* a bit for each server that may have lost it */
+};
+
+/* What a server has told last of its memory. */
+struct memory {
+	bool known;
+	int64_t fence, began;     /* of its record (holders.h) */
+	char run_id[RUN_ID_SIZE]; /* "": unknown */
 };
 
 struct stopping {
@@ -51,10 +60,10 @@ struct stopping {
 	struct asked *asked; /* owned */
 	size_t count;
 	int64_t more; /* holders that nobody has asked: they are too many */
-	struct buffer digests;      /* owned */
-	int64_t fence[SERVERS_MAX]; /* the largest that the server has told */
-	int64_t began;              /* the first round; 0: there was none */
-	struct deadline end;        /* all leases are over by then */
+	struct buffer digests;             /* owned */
+	struct memory memory[SERVERS_MAX]; /* of each server */
+	int64_t began;       /* the first round; 0: there was none */
+	struct deadline end; /* all leases are over by then */
 };
 
 enum stopping_result {

@@ -513,6 +513,41 @@ earlier_extends() {
 	[[ $status == 0 && $output == *"its lease ended after "* && $output != *released* ]]
 }
 
+# regranted_after LOSS: while break does not look, all servers but the first lose the holder by this command, and
+# grant the lock to somebody else. Break goes on until the holder's lease is over.
+regranted_after() {
+	local lost
+	"$REDLOCK" run --quarantine 0 "$KEY" true # servers know KEY
+	[[ $1 != reload ]] || for lost in 1 2; do rcli "$lost" SAVE; done
+	token=$("$REDLOCK" acquire --quarantine 0 -t 6s "$KEY")
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until asked
+	stop_process "$(pid break)"
+	if [[ $1 == reload ]]; then
+		server_reload 1 2
+	else
+		for lost in 1 2; do rcli "$lost" "$@"; done
+	fi
+	for lost in 1 2; do
+		"$REDLOCK" run -S "$(server_url "$lost")" "$KEY" true
+		[[ ! $(rcli "$lost" EXISTS "$KEY") == 1 ]]
+	done
+	kill -CONT "$(pid break)"
+	asks_on 0
+	is_running break
+	finish break
+	expect 0 "$KEY: $ASKED; its lease ended after $TIME, without an answer" "$WAITING"
+}
+
+@test "servers that have lost a lock, and granted it since, have not seen it released" {
+	servers_start 3
+	regranted_after reload
+	KEY+=2
+	regranted_after DEL "$KEY"
+	KEY+=3
+	regranted_after FLUSHALL
+}
+
 # asks_on I: somebody asks on this server, with one round after the other.
 asks_on() {
 	local before

@@ -6,7 +6,8 @@
 -- ARGV: digests of the tokens that are asked, with a blank after each; who asks and why
 -- returns {1 one of them holds KEY, 0 KEY is free, -1 only others hold it; Redis type, permits (-1: none),
 --         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {one ...} as waiters:
---         those that have lost KEY, and have not released it; "waited" is 1 if the lease was over, else 0}
+--         those that have lost KEY, and have not released it; "waited" is 1 if the lease was over, else 0},
+--         since when it has known KEY (ms by its clock, -1 unknown)
 local digests, why = ARGV[3], ARGV[4]
 local most = 10000 -- that are looked at
 local later = refuse_later()
@@ -122,4 +123,4 @@ if total > 0 then
   outlive(left, '', try)
 end
 return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
-  type(fence) == 'string' and number(fence) or 0, total, 0, items, losers()}
+  type(fence) == 'string' and number(fence) or 0, total, 0, items, losers(), known_since()}

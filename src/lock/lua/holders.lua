@@ -19,6 +19,11 @@ local function broken_by(why)
   return ('- broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 250)
 end
 
+-- Since when this server has known KEY without a gap (acquire.lua; ms by its clock, -1 unknown).
+local function known_since()
+  return min(number(peek('began')) or -1, 2^53)
+end
+
 -- "digest left held count slot", and the description below; the digest is the token's SHA-1. Of a holder that
 -- was asked to stop, who has asked, why, and how long ago (ms). Another program's has none, and cannot be asked.
 local function show_holder(who, left, count)

@@ -86,13 +86,12 @@ void breaking_watch(void)
 	network_before_break = note_evicted;
 }
 
-/* A server that has lost the key, and granted it to others since, does not know that it was
- * never released. And a waiter may have had votes of some servers, which it has given back: then
- * it may have got the key since. */
+/* A waiter may have had votes of some servers, which it has given back: then it may have got the
+ * key since. */
 static void judge_fate(const struct asked *asked, size_t key, int64_t began)
 {
 	if (asked->fate == FATE_HOLDS || asked->fate == FATE_DELETED ||
-	    plan.forgetting != FORGETS_CAUGHT_UP || plan_loss() >= began)
+	    plan.forgetting != FORGETS_CAUGHT_UP)
 		return;
 	for (size_t i = 0; i < plan.clients; i++)
 		if (judge_holds(i, key, began) &&

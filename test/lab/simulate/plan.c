@@ -637,11 +637,6 @@ bool plan_has_flushed(size_t node)
 	return plan.flushes && world_now < flushed[node] + 3 * SECOND;
 }
 
-int64_t plan_loss(void)
-{
-	return lost;
-}
-
 bool plan_storms(void)
 {
 	for (size_t i = 0; i < plan.stretches; i++)

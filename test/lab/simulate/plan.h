@@ -249,9 +249,6 @@ bool plan_is_late(size_t client);
  * to nothing (server.h). */
 bool plan_has_flushed(size_t node);
 
-/* When a server last lost data while it was up. */
-int64_t plan_loss(void);
-
 /* Whether a client takes its key away from others now. */
 bool plan_forces(size_t client);
 
