@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +17,9 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/duration.h"
+#include "base/lease.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/signals.h"
 #include "base/threads.h"
@@ -281,6 +285,9 @@ static int write_notes(struct keeper *keeper, struct lock *const *locks,
 	if (!process_read(&self, getpid()))
 		return -1;
 	nearness_print(&servers, locks[0]->ballot.quorum);
+	/* an earlier redlock reads no further than the empty line */
+	buffer_print(&servers, "\n%" PRId64 "\n",
+		     locks[0]->ballot.quorum->timeout);
 	print_note(&text, self.started, keeper->process.pid, locks, count);
 	keeper->servers = write_whole(NOTE_OF_SERVERS, &servers);
 	keeper->note = keeper->servers < 0 ? -1 : write_whole(NOTE, &text);
@@ -332,6 +339,7 @@ struct note {
 	bool hidden;            /* but for its pid: it cannot be seen */
 	char name[NAME_MAX + 1];
 	bool gives_back;    /* at SIGUSR2 */
+	int64_t round;      /* ms that each of its rounds may take */
 	enum nearness near; /* its servers to ours */
 	int fd;             /* owned, as much as it is about was read */
 	size_t distance; /* how far above us the kept process is; SIZE_MAX: it is not */
@@ -408,7 +416,21 @@ static bool says(struct note *note, size_t count, const struct buffer *locks)
 	return result;
 }
 
-/* Whether the keeper is one that gives back, and how near its servers are. */
+/* What follows the names of its servers; ours if it is not said. */
+static int64_t read_round(const char *text, const struct quorum *quorum)
+{
+	const char *at = strstr(text, "\n\n");
+	int64_t round;
+
+	if (at == NULL)
+		return quorum->timeout;
+	at += 2;
+	return number_read(&at, 1, LEASE_LONGEST, &round) < 0 ? quorum->timeout
+							      : round;
+}
+
+/* Whether the keeper is one that gives back, and of its servers, how near they are, and how
+ * long they may take. */
 static void read_servers(int directory, struct lock *const *locks,
 			 struct note *note)
 {
@@ -418,6 +440,7 @@ static void read_servers(int directory, struct lock *const *locks,
 	int fd;
 
 	note->near = NEAR_UNKNOWN;
+	note->round = locks[0]->ballot.quorum->timeout;
 	note_prefix(NOTE_OF_SERVERS, prefix);
 	snprintf(name, sizeof(name), "%s%ld", prefix, (long)note->process.pid);
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -429,6 +452,7 @@ static void read_servers(int directory, struct lock *const *locks,
 	close(fd);
 	if (got > 0) {
 		theirs.data[got] = '\0';
+		note->round = read_round(theirs.data, locks[0]->ballot.quorum);
 		note->near =
 			nearness_read(theirs.data, locks[0]->ballot.quorum);
 	}
@@ -629,13 +653,26 @@ static bool leaves(const struct note *note)
 	       memcmp(answer, LEAVES, sizeof(answer)) == 0;
 }
 
-/* Ends it, which takes it a few rounds if it gives back. False if it has neither ended
- * nor answered in time. */
-static bool dismiss(const struct note *note, int64_t round)
+static void tell_wait(const struct lock *lock, pid_t pid, struct deadline until)
 {
+	char text[DURATION_TEXT];
+
+	log_notice("%s: waiting until its keeper (pid %ld) has given it back, "
+		   "for %s at most",
+		   lock->names.key.data, (long)pid,
+		   duration_format(text, deadline_left(until)));
+}
+
+/* Ends it, which takes it a few rounds if it gives back; if these are longer than ours, that
+ * is said. False if it has neither ended nor answered in time. */
+static bool dismiss(const struct note *note, const struct lock *lock)
+{
+	const int64_t ours = lock->ballot.quorum->timeout;
 	const struct process *process = &note->process;
+	const struct deadline tell = deadline_in(PARTING + 3 * ours);
 	struct deadline until =
-		deadline_in(PARTING + (note->gives_back ? 3 * round : 0));
+		deadline_in(PARTING + (note->gives_back ? 3 * note->round : 0));
+	bool told = until.at <= tell.at;
 	struct process now;
 
 	process_signal(process, note->gives_back ? SIGUSR2 : SIGUSR1);
@@ -643,6 +680,10 @@ static bool dismiss(const struct note *note, int64_t round)
 	       now.started == process->started && !leaves(note)) {
 		if (deadline_passed(until))
 			return false;
+		if (!told && deadline_passed(tell)) {
+			tell_wait(lock, process->pid, until);
+			told = true;
+		}
 		deadline_poll(NULL, 0, deadline_in(1));
 	}
 	return true;
@@ -726,7 +767,7 @@ enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
 	if (held)
 		adopt_holds(&note, locks, count);
 	note.gives_back &= partings != NULL;
-	if (dismiss(&note, locks[0]->ballot.quorum->timeout)) {
+	if (dismiss(&note, locks[0])) {
 		dismissal = DISMISSED_LEFT;
 		if (note.gives_back &&
 		    read_partings(&note, locks, count, partings))

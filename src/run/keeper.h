@@ -59,7 +59,8 @@
  *
  * Keepers and releases of an earlier redlock only know SIGUSR1, at which a keeper ends and
  * leaves the lock to whoever has sent it. A keeper that knows SIGUSR2 has a second note,
- * with the names of its servers.
+ * with the names of its servers, and how long a round with them may take: a release
+ * waits for a few of these.
  *
  * The token of a reentrant lock does not say which of its holds a release is for: several
  * keepers may keep one each, and what `acquire` has taken without a keeper is held, too.

@@ -198,6 +198,23 @@ setup() {
 	kill $pid
 }
 
+@test "a release waits for its keeper's rounds, which may take longer than its own, and says so" {
+	local token
+	sleep 600 3>&- 4>&- &
+	local pid=$!
+	token=$("$REDLOCK" acquire --pid $pid -t 1h --server-timeout 60s "$KEY")
+	wait_until '[[ $(rcli 0 HGET "$(record)" "holder:$token") == *keeper=* ]]'
+	server_stop 0
+	spawn release "$REDLOCK" release --server-timeout 100ms "$KEY" "$token"
+	wait_until '[[ -s $TMP/release.err ]]'
+	server_continue 0
+	finish release
+	expect 0 '' "redlock: $KEY: waiting until its keeper \(pid [0-9]+\) has given it back, for [0-9]m[0-9]+s at most"
+	run ! is_held
+	is_alive $pid
+	kill $pid
+}
+
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
 @test "two releases at once free KEY; a keeper that is stopped keeps no release from its end" {
@@ -214,7 +231,7 @@ setup() {
 	token=$("$REDLOCK" acquire --pid $pid -t 1h "$KEY")
 	kill -STOP "$(keepers)"
 	redlock release --server-timeout 100ms "$KEY" "$token"
-	expect 0
+	expect 0 '' "redlock: $KEY: waiting until its keeper .*"
 	run ! is_held
 	kill -CONT "$(keepers)"
 	wait_until '[[ ! $(keepers) ]]'
