@@ -100,11 +100,16 @@ static void follow_keeper(struct kept_release *kept)
 
 	for (size_t i = 0; i < session->count; i++) {
 		struct answer *answer = &session_at(session, i)->answer;
+		const char *key = settings_key(session->settings, i);
 
 		answer->result = kept->partings[i].result;
 		answer->error = kept->partings[i].error;
+		if (answer->result == LOCK_OK)
+			log_step("%s: given back by its keeper", key);
+		else
+			log_step("%s: not given back by its keeper: %s", key,
+				 answer->error.text);
 	}
-	log_step("%s: given back by its keeper", session->settings->key);
 	threads_each(session->count, release_again, kept);
 }
 

@@ -189,10 +189,10 @@ setup() {
 	wait_until '[[ $(rcli 0 HGET "$(record)" "holder:$token") == *keeper=* ]]'
 	server_stop 0
 	spawn release "$REDLOCK" release -v --server-timeout 9s "$KEY" "$token"
-	wait_until '[[ $(<"$TMP/release.err") == *"given back by its keeper"* && ! $(keepers) ]]'
+	wait_until '[[ $(<"$TMP/release.err") == *"not given back by its keeper: "* && ! $(keepers) ]]'
 	server_continue 0
 	finish release
-	[[ $status == 0 && $stderr == *"$KEY: released" ]]
+	[[ $status == 0 && $stderr == *"$KEY: released" && $stderr != *": given back"* ]]
 	run ! is_held
 	is_alive $pid
 	kill $pid
