@@ -144,15 +144,38 @@ $KEY: evicted web1 pid 11 'read one', held for 2h0[0-9]m"
 	done
 }
 
-@test "a record that is something else does not save a lock" {
+@test "a record that is something else does not save a lock, and stays as it is" {
+	local options
 	only 0
-	rcli 0 SET "$KEY" token PX 36000000
 	rcli 0 SET "$(record)" nonsense
 	rcli 0 SET "$(record):queue" nonsense
-	redlock break --now -y "$KEY"
+	rcli 0 SET "$KEY" token PX 3000
+	redlock extend "$KEY" token
+	[[ $status == 0 && $(rcli 0 PTTL "$(record)") == -1 ]]
+	for options in --now --foreign ''; do
+		rcli 0 SET "$KEY" token PX 3000
+		# shellcheck disable=SC2086 # words
+		redlock break $options -y "$KEY"
+		[[ $status == 0 && $output == "$KEY: "*"another program"* ]]
+		key_free 0
+		[[ $(rcli 0 GET "$(record)") == nonsense && $(rcli 0 PTTL "$(record)") == -1 ]]
+	done
+}
+
+@test "what others need of a lock stays when a KEY is deleted that is none: the fence, the history and the queue" {
+	local fence
+	only 0
+	redlock run "$KEY" true
+	fence=$(rcli 0 HGET "$(record)" fence)
+	rcli 0 SET "$KEY" text
+	spawn next "$REDLOCK" run "$KEY" true
+	wait_until 'queued 1 0'
+	redlock break --foreign -y "$KEY"
 	expect 0 "$KEY: evicted another program"
-	key_free 0
-	[[ $(rcli 0 GET "$(record)") == nonsense ]]
+	finish next
+	expect 0
+	(($(rcli 0 HGET "$(record)" fence) > fence))
+	[[ $("$REDLOCK" history --format json "$KEY" | jq '.runs | length') == 2 ]]
 }
 
 @test "what a holder on too few servers has is taken away as well" {

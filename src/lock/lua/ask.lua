@@ -120,7 +120,9 @@ for i = 1, #all, 2 do
 end
 if total > 0 then
   sweep()
-  outlive(left, '', try)
+  if type(fence) ~= 'table' then -- what is in the record's place is not ours
+    outlive(left, '', try)
+  end
 end
 return {total > 0 and 1 or #all > 0 and -1 or 0, kind, permits or -1,
   type(fence) == 'string' and number(fence) or 0, total, 0, items, losers(), known_since()}

@@ -76,7 +76,9 @@ if answer == 1 then
       tell_to_renew(name_of(who), held)
     end
   end
-  outlive(0, '', try)
+  if type(fence) ~= 'table' then -- what is in the record's place is not ours
+    outlive(0, '', try)
+  end
 end
 while #items > 60 do
   table.remove(items)

@@ -55,8 +55,10 @@ if kind == reentrant and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1)
 end
 local left = prolong(token, ttl, kind)
 note_lease(token, ttl, left)
-outlive(left, text, try)
 local fence, slot = peek('fence'), kind == sorted and slot_of(token)
+if type(fence) ~= 'table' then -- what is in the record's place is not ours
+  outlive(left, text, try)
+end
 if slot then -- it counts for this slot from here on: no move that is still on its way may change that
   try('hset', record, 'slot:' .. token, settled * 2^20 + slot)
 end
