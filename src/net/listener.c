@@ -11,28 +11,30 @@
 
 #include "base/number.h"
 
-#define LISTENS 0x10000 /* __SO_ACCEPTCON, of the fourth column */
+#define FLAGS 3
+#define LISTENS "00010000" /* __SO_ACCEPTCON, and nothing else is ever set */
+#define INODE 6
 
-/* Of a socket that listens at this path; 0: the line has another. */
-static uint64_t read_inode(const char *line, const char *path)
+/* Of a socket that listens at this path, from a line "address: count protocol flags type
+ * state inode path"; 0: the line has another. */
+static int64_t read_inode(char *line, const char *path)
 {
-	unsigned flags = 0;
-	uint64_t inode = 0;
-	int length = 0;
+	const char *column[INODE + 1] = {NULL};
+	int64_t inode;
 
-	if (sscanf(line, "%*s %*s %*s %x %*s %*s %" SCNu64 " %n", &flags,
-		   &inode, &length) < 2 ||
-	    length == 0 || !(flags & LISTENS))
+	line[strcspn(line, "\n")] = '\0';
+	for (size_t n = 0; n <= INODE && line != NULL; n++) {
+		line += strspn(line, " ");
+		column[n] = strsep(&line, " ");
+	}
+	if (line == NULL || strcmp(line, path) != 0 ||
+	    strcmp(column[FLAGS], LISTENS) != 0 ||
+	    number_parse(column[INODE], 1, INT64_MAX, &inode) < 0)
 		return 0;
-	line += length;
-	length = (int)strlen(path);
-	return strncmp(line, path, (size_t)length) == 0 &&
-			       strcmp(line + length, "\n") == 0
-		       ? inode
-		       : 0;
+	return inode;
 }
 
-static bool has_socket(const char *process, uint64_t inode)
+static bool has_socket(const char *process, int64_t inode)
 {
 	char path[300], wanted[40], found[40];
 	struct dirent *entry;
@@ -40,7 +42,7 @@ static bool has_socket(const char *process, uint64_t inode)
 	DIR *all;
 
 	snprintf(path, sizeof(path), "/proc/%s/fd", process);
-	snprintf(wanted, sizeof(wanted), "socket:[%" PRIu64 "]", inode);
+	snprintf(wanted, sizeof(wanted), "socket:[%" PRId64 "]", inode);
 	all = opendir(path);
 	while (all != NULL && !has && (entry = readdir(all)) != NULL) {
 		ssize_t got = readlinkat(dirfd(all), entry->d_name, found,
@@ -68,7 +70,7 @@ static bool is_ours(const char *process)
 	       namespace.st_ino == own.st_ino;
 }
 
-static pid_t owner_of(uint64_t inode)
+static pid_t owner_of(int64_t inode)
 {
 	DIR *all = opendir("/proc");
 	struct dirent *entry;
@@ -92,7 +94,7 @@ pid_t listener_of(const char *path)
 
 	while (sockets != NULL && found == 0 &&
 	       getline(&line, &size, sockets) >= 0) {
-		uint64_t inode = read_inode(line, path);
+		int64_t inode = read_inode(line, path);
 
 		if (inode != 0)
 			found = owner_of(inode);

@@ -296,10 +296,10 @@ somebody() {
 # bats test_tags=native
 @test "without XDG_RUNTIME_DIR root's is in /run/redlock, where nobody can take its name, and another user's is another" {
 	somebody
-	unshare -m mount -t tmpfs none /run || skip "a /run of its own can't be made here"
+	unshare -mn mount -t tmpfs none /run || skip "a /run of its own can't be made here"
 	unset XDG_RUNTIME_DIR
 	cd /
-	run --separate-stderr timeout -k 1 40 unshare -m sh -c '
+	run --separate-stderr timeout -k 1 40 unshare -mn sh -c '
 		program=$1 key=$2
 		shift 2
 		mount -t tmpfs -o mode=755 none /run || exit 99
