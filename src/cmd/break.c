@@ -39,9 +39,9 @@ static bool read_yes(void)
 	return strcasecmp(text, "y") == 0 || strcasecmp(text, "yes") == 0;
 }
 
-static bool prompt(const struct holders *holders, const struct seen *holder,
-		   bool now)
+static bool prompt(const struct holders *holders, bool now)
 {
+	const struct seen *holder = main_holder(holders);
 	struct buffer line = {0}, text = {0};
 	struct busy who =
 		holder != NULL ? holder->who : (struct busy){.held = -1};
@@ -79,19 +79,6 @@ static int look(struct holders *holders, const struct settings *settings)
 			    "--foreign deletes it"
 			  : "not held");
 	return misused ? EXIT_MISUSED : EXIT_NOT_HELD;
-}
-
-/* 0 with the digest of the holder that may lose KEY, or an exit status. */
-static int confirm(const struct holders *holders, bool now,
-		   char digest[DIGEST_SIZE])
-{
-	const struct seen *holder = main_holder(holders);
-
-	if (!prompt(holders, holder, now))
-		return EXIT_NOT_HELD;
-	if (holder != NULL)
-		memcpy(digest, holder->digest, DIGEST_SIZE);
-	return 0;
 }
 
 /* --- asking the holders to stop -------------------------------------------- */
@@ -391,13 +378,12 @@ static int print_evicted(const struct holders *holders)
 	return status;
 }
 
-static int take_away(struct holders *holders, const char *digest,
-		     const struct settings *settings, const char *why,
-		     const struct breaker *breaker)
+static int take_away(struct holders *holders, const struct settings *settings,
+		     const char *why, const struct breaker *breaker)
 {
 	struct error error;
-	bool answered = inspect_break(holders, digest, settings->foreign, why,
-				      &error) == 0;
+	bool answered =
+		inspect_break(holders, settings->foreign, why, &error) == 0;
 	size_t broken = holders_servers(holders, STANDING_HELD);
 
 	if (broken > 0)
@@ -412,7 +398,10 @@ static int take_away(struct holders *holders, const char *digest,
 				      "taken away on %zu of %zu servers only, "
 				      "and its holder may put that right: ",
 				      broken, holders->ballot.quorum->count);
-		log_error("%s: %s", holders->names.key.data, error.text);
+		log_error("%s: %s%s", holders->names.key.data, error.text,
+			  error.code == EXIT_UNREACHED
+				  ? "; it may still be taken away"
+				  : "");
 		return error.code;
 	}
 	if (broken == 0)
@@ -435,19 +424,16 @@ static int break_key(struct session *session, struct holders *holders,
 		     const char *why, int *number)
 {
 	const struct settings *settings = session->settings;
-	char digest[DIGEST_SIZE] = "";
 	struct breaker breaker;
-	int status = 0;
+	int status = look(holders, settings);
 
 	record_read_breaker(&breaker, why, strlen(why));
-	if (!settings->yes || !settings->now)
-		status = look(holders, settings);
-	if (status == 0 && !settings->yes)
-		status = confirm(holders, settings->now, digest);
 	if (status != 0)
 		return status;
+	if (!settings->yes && !prompt(holders, settings->now))
+		return EXIT_NOT_HELD;
 	if (settings->now || (settings->foreign && is_data(holders)))
-		return take_away(holders, digest, settings, why, &breaker);
+		return take_away(holders, settings, why, &breaker);
 	return ask_holders(session, holders, why, &breaker, number);
 }
 

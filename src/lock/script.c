@@ -298,7 +298,7 @@ void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
 }
 
 void script_break(struct quorum *quorum, size_t i, const struct names *names,
-		  const char *token, const char *holder, bool foreign,
+		  const char *token, const char *holders, bool foreign,
 		  const char *why)
 {
 	struct question question = about_key(quorum, i, names, token);
@@ -308,7 +308,7 @@ void script_break(struct quorum *quorum, size_t i, const struct names *names,
 	    SCRIPT(common_lua, lease_lua, runs_lua, places_lua, slots_lua,
 		   settle_lua, redisson_lua, data_lua, holders_lua,
 		   listening_lua, break_lua),
-	    (const char *[]){holder, foreign ? "1" : "0", why}, 3);
+	    (const char *[]){holders, foreign ? "1" : "0", why}, 3);
 }
 
 void script_ask(struct quorum *quorum, size_t i, const struct names *names,

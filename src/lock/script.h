@@ -58,12 +58,12 @@ void script_inspect(struct quorum *quorum, size_t server,
 		    const struct names *names, const char *token,
 		    size_t holders, size_t waiters);
 
-/* holder: the digest of the token that KEY is to be taken from, or "".
+/* holders: the digests of the tokens that KEY may be taken from, with a blank after each.
  * foreign: even if KEY is not a lock. why: for those that lose it
  * (record_describe_breaker). */
 void script_break(struct quorum *quorum, size_t server,
 		  const struct names *names, const char *token,
-		  const char *holder, bool foreign, const char *why);
+		  const char *holders, bool foreign, const char *why);
 
 /* digests: of the tokens that are asked, a blank after each. */
 void script_ask(struct quorum *quorum, size_t server, const struct names *names,

@@ -147,18 +147,25 @@ static int conclude_break(struct holders *holders, struct error *error)
 	return conclude(holders, error);
 }
 
-int inspect_break(struct holders *holders, const char *digest, bool foreign,
-		  const char *why, struct error *error)
+int inspect_break(struct holders *holders, bool foreign, const char *why,
+		  struct error *error)
 {
 	struct ballot *ballot = &holders->ballot;
+	struct buffer digests = {0};
 
+	for (size_t n = 0; n < holders->holding.count; n++)
+		buffer_print(&digests, "%s ", holders->holding.seen[n].digest);
+	buffer_append(&digests, "", 0);
 	holders_forget(holders);
 	token_make(holders->token); /* names this request */
 	ballot_open(ballot, NULL);
-	for (size_t i = 0; i < ballot->quorum->count; i++)
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		holders->standing[i] = STANDING_UNKNOWN;
 		script_break(ballot->quorum, i, &holders->names, holders->token,
-			     digest, foreign, why);
+			     digests.data, foreign, why);
+	}
 	gather(holders);
+	buffer_release(&digests);
 	return conclude_break(holders, error);
 }
 

@@ -25,13 +25,14 @@ int inspect_is_held(struct holders *holders, const char *token,
 		    struct error *error);
 
 /*
- * Takes KEY away from all its holders; *holders has them then. A server is left alone
- * if none of its holders has this digest ("": any holder will do), or if KEY is not
+ * After inspect_lock: takes KEY away from all its holders; *holders has them then. A server
+ * is left alone if none of those who were seen holds KEY there any more, or if KEY is not
  * a lock there, unless `foreign` is set. why: record_describe_breaker. 0, or -1 as
- * inspect_lock.
+ * inspect_lock. (A request may be executed after we have given up: of somebody else than
+ * those who were seen it never takes KEY.)
  */
-int inspect_break(struct holders *holders, const char *digest, bool foreign,
-		  const char *why, struct error *error);
+int inspect_break(struct holders *holders, bool foreign, const char *why,
+		  struct error *error);
 
 /*
  * Asks the holders with these digests (a blank after each) to stop, as often as it is

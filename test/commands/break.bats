@@ -12,6 +12,7 @@ held_everywhere() {
 	for ((i = 0; i < SERVER_COUNT; i++)); do hold_exclusive "$i" token web3 812 backup.sh 4; done
 }
 
+BREAKS="until 'broken'" # a proxy's line: it has looked who holds KEY, and takes it away
 EVICTED="evicted web3 pid 812 'backup.sh', held for 4h0[0-9]m"
 
 @test "a lock is taken away everywhere, and it is told from whom" {
@@ -229,7 +230,7 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	queue_up 0 next 1 'string 0' web4 4 'next'
 	spawn heard redis-cli -s "$SERVERS/0/redis.sock" SUBSCRIBE "$(record):next"
 	wait_until 'grep -q subscribe $TMP/heard.out'
-	proxy 0 'close 1'
+	proxy 0 "$BREAKS" 'close 1'
 	redlock break --now -y -S "$(proxy_url 0)" "$KEY"
 	expect 0 "$KEY: $EVICTED"
 	proxy_did 0 close
@@ -245,7 +246,7 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 		# shellcheck disable=SC2086 # words
 		spawn run "$REDLOCK" run $options -t 3s --label 'a job' "$KEY" sleep 60
 		wait_until '[[ $(rcli 0 EXISTS $KEY) == 1 ]]'
-		proxy 0 'close 1'
+		proxy 0 "$BREAKS" 'close 1'
 		redlock break --now -y -S "$(proxy_url 0)" "$KEY"
 		what=': it may run on for up to 1s'
 		[[ $options != -r ]] || what='.*'
@@ -258,7 +259,7 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	printf 'ZADD %s 9999999999999 %s\n' $(for i in {1..200}; do echo "$KEY" "reader$i"; done) | fill 0
 	rcli 0 PEXPIRE "$KEY" 36000000
 	rcli 0 HSET "$(record)" fence 5 permits 0 holder:reader1 "$(described web1 11 'read')"
-	proxy 0 'close 1'
+	proxy 0 "$BREAKS" 'close 1'
 	redlock break --now -y -S "$(proxy_url 0)" "$KEY"
 	[[ $status == 0 && ${#lines[@]} == 61 && ${lines[60]} == "$KEY: evicted 140 more" ]]
 }
@@ -268,7 +269,7 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	proxies_start
 	hold_exclusive 0 token web3 812 backup.sh 4
 	# between the two
-	proxy 0 'close 1' hold
+	proxy 0 "$BREAKS" 'close 1' hold
 	spawn break "$REDLOCK" break --now -y -S "$(proxy_url 0)" --server-timeout 10s "$KEY"
 	wait_until '[[ $(rcli 0 HEXISTS "$(record)" broken) == 1 ]]'
 	redlock run "$KEY" true
@@ -292,8 +293,35 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	held_everywhere
 	server_kill 1 2
 	redlock break --now -y "$KEY"
-	expect 69 '' "redlock: $KEY: taken away on 1 of 3 servers only, and its holder may put that right: no quorum: 2 of 3 servers gave no vote, 2 votes are needed: .*"
+	expect 69 '' "redlock: $KEY: no quorum: 2 of 3 servers gave no vote, 2 votes are needed: .*"
+	key_held_by token 0
+}
+
+@test "if a quorum has said who holds KEY, but does not take it away, it is 69; and what was said" {
+	servers_start 3
+	proxies_start
+	held_everywhere
+	proxy 1 "$BREAKS" reset
+	proxy 2 "$BREAKS" reset
+	redlock break --now -y -S "$(proxy_urls)" "$KEY"
+	expect 69 '' "redlock: $KEY: taken away on 1 of 3 servers only, and its holder may put that right: no quorum: 2 of 3 servers gave no vote, 2 votes are needed: .*; it may still be taken away"
 	key_free 0
+}
+
+@test "a request that comes late takes KEY from nobody but those who held it then" {
+	local before
+	only 0
+	proxies_start
+	hold_exclusive 0 token web3 812 backup.sh 4
+	proxy 0 "$BREAKS" hold
+	redlock break --now -y --server-timeout 200ms -S "$(proxy_url 0)" "$KEY"
+	expect 69 '' "redlock: $KEY: unix:.*: no answer within .*; it may still be taken away"
+	rcli 0 DEL "$KEY"
+	hold_exclusive 0 next web4 44 next.sh 1
+	before=$(scripts_run 0)
+	proxy 0 pass
+	wait_until "((\$(scripts_run 0) > $before))"
+	key_held_by next 0
 }
 
 @test "without its only server it is 69, and says which and why" {

@@ -1,8 +1,8 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
 -- A request that arrives twice evicts nobody twice: the token is drawn for this one. Its first answer, which was
 -- lost, is given again.
--- ARGV: digest of a token that must still hold KEY ('': any holder will do), 1: even if KEY is no lock,
---       who takes it away and why: each renewal by those that had it is answered with that
+-- ARGV: digests of tokens, with a blank after each, of which one must still hold KEY, 1: even if KEY is no
+--       lock, who takes it away and why: each renewal by those that had it is answered with that
 -- returns {1 taken away, 0 free, -1 others hold it by now; then as inspect does}
 -- What is known of those who were evicted, until somebody else has KEY: "kind permits total", and below it the
 -- length of each item, a blank and the item.
@@ -40,12 +40,14 @@ local kind, permits, fence = kind_of_key(), permits_of_key(), peek('fence')
 local items, total = holders(0, 1000)
 if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
-elseif not total then
+end
+local found = not total
+if not total then
   items, total = {show_holder('', call('pttl', key), 1)}, 1
 end
-local expected, found = ARGV[3], ARGV[3] == '' or #items < total
+found = found or #items < total
 for _, item in each(items) do
-  found = found or item:sub(1, 40) == expected
+  found = found or ARGV[3]:find(item:sub(1, 40), 1, true)
 end
 
 -- Those that the record knows.

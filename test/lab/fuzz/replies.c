@@ -212,7 +212,7 @@ static void inspect(struct quorum *quorum, unsigned how, bool ask)
 	if (how == 0 && ask)
 		ask_to_stop(&holders);
 	else if (how == 0)
-		inspect_break(&holders, "", false, "why", &error);
+		inspect_break(&holders, false, "why", &error);
 	else if (how == 1)
 		inspect_is_held(&holders, NULL, &error);
 	else if (how == 2)

@@ -161,7 +161,7 @@ void breaking_force(size_t client, struct session *session)
 		world_tell("breaker", "%zu takes %s away", client,
 			   plan.key[key].name);
 		judge_broken(key);
-		inspect_break(&holders, "", false, why.data, &error);
+		inspect_break(&holders, false, why.data, &error);
 	}
 	holders_release(&holders);
 	buffer_release(&why);

@@ -487,7 +487,7 @@ static enum request_kind kind_of(const struct node *node,
 	    (count == 13 && more[0].length > 0 && more[0].length < 20 &&
 	     *more[0].data >= '0' && *more[0].data <= '9'))
 		return REQUEST_EXTEND;
-	if (count == 13 && (more[0].length == 0 || more[0].length == 40))
+	if (count == 13 && more[0].length % 41 == 0) /* digests, and blanks */
 		return REQUEST_BREAK;
 	return count == 13 ? REQUEST_RELEASE : REQUEST_OTHER;
 }

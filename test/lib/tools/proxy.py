@@ -22,6 +22,8 @@ once all are listening.
                     another one
     delay MS        every piece arrives MS later, in both directions
     drip            replies go out one byte at a time
+    until TEXT      everything passes; from a request with TEXT in it on, the
+                    next line holds
 
 With N only the next N connections that send something are treated so; then
 the next line of the file holds, and after the last one everything passes.
@@ -81,8 +83,11 @@ class Mode:
     def take(self):
         self.left -= 1
         if self.left == 0:
-            del self.lines[0]
-            self.count()
+            self.next()
+
+    def next(self):
+        del self.lines[0]
+        self.count()
 
 
 class Connection:
@@ -109,6 +114,10 @@ class Connection:
     async def requests(self):
         while data := await self.loop.sock_recv(self.client, 65536):
             self.listens = self.listens or b"\nSUBSCRIBE\r" in data
+            mode = self.proxy.mode_of(self.listens)
+            words = mode.read()
+            if words[0] == "until" and words[1].encode() in data:
+                mode.next()
             words = await self.proxy.let_through(self.listens, "hold")
             if self.fate == "pass" and words[0] in FATES:
                 self.fate = words[0]
