@@ -107,17 +107,36 @@ static void note_lost(struct supervisor *supervisor)
 	journal_lost(supervisor->settings, supervisor->lost, why.text);
 }
 
-/* When to name, once, the processes that are still there: they ought to be dead. */
+/* When SIGKILL is sent. */
+static struct deadline kill_at(struct supervisor *supervisor)
+{
+	if (supervisor->max_hold.begun)
+		return supervisor->max_hold.kill;
+	return supervisor->lost != NULL &&
+			       supervisor->settings->on_lost == ON_LOST_KILL
+		       ? guard_kill_at(&supervisor->guard)
+		       : deadline_never();
+}
+
+/* When to look whether to name those that are still there, once. */
 static struct deadline name_at(struct supervisor *supervisor)
 {
 	if (supervisor->named)
 		return deadline_never();
-	if (supervisor->max_hold.begun)
-		return max_hold_done(&supervisor->max_hold);
-	return supervisor->lost != NULL &&
-			       supervisor->settings->on_lost == ON_LOST_KILL
-		       ? guard_done(&supervisor->guard)
-		       : deadline_never();
+	return supervisor->dead_by.at != 0 ? supervisor->dead_by
+					   : kill_at(supervisor);
+}
+
+/* Whether they ought to be dead. Their time to die begins when we see that SIGKILL is
+ * due: if all of us were frozen (a cgroup, a suspended machine), it may be long overdue,
+ * and yet not sent. */
+static bool is_time_to_name(struct supervisor *supervisor)
+{
+	if (!deadline_passed(name_at(supervisor)))
+		return false;
+	if (supervisor->dead_by.at == 0)
+		supervisor->dead_by = deadline_in(TREE_DYING);
+	return deadline_passed(supervisor->dead_by);
 }
 
 /* When something is to be done, even if no signal comes. */
@@ -265,7 +284,7 @@ void supervisor_wait(struct supervisor *supervisor)
 		if (child_has_exited(&supervisor->child) &&
 		    max_hold_is_over(&supervisor->max_hold))
 			return;
-		if (deadline_passed(name_at(supervisor)))
+		if (is_time_to_name(supervisor))
 			name_left(supervisor);
 		look_after_others(supervisor);
 	}
@@ -276,10 +295,16 @@ static void name_meanwhile(struct supervisor *supervisor)
 {
 	if (!guard_kills(&supervisor->guard) || supervisor->max_hold.begun)
 		return;
-	if (guard_ends(&supervisor->guard, guard_done(&supervisor->guard)))
+	if (supervisor->dead_by.at == 0)
+		supervisor->dead_by = deadline_at(
+			deadline_later(guard_kill_at(&supervisor->guard),
+				       deadline_in(0))
+				.at +
+			TREE_DYING);
+	if (guard_ends(&supervisor->guard, supervisor->dead_by))
 		return;
 	note_lost(supervisor);
-	if (deadline_passed(name_at(supervisor)))
+	if (is_time_to_name(supervisor))
 		name_left(supervisor);
 }
 
@@ -305,7 +330,7 @@ static void part_with_guard(struct supervisor *supervisor)
 			  supervisor->lost->names.key.data, why.text);
 		journal_lost(supervisor->settings, supervisor->lost, why.text);
 	}
-	if (stopped && deadline_passed(name_at(supervisor)))
+	if (stopped && is_time_to_name(supervisor))
 		name_left(supervisor);
 }
 

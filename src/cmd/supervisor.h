@@ -39,6 +39,7 @@ struct supervisor {
 	struct max_hold max_hold;
 	struct deadline max_hold_at; /* never: there is none */
 	const struct lock *lost;     /* while COMMAND ran, or NULL */
+	struct deadline dead_by;     /* of what is stopped; 0: not yet killed */
 	bool named;                  /* what could not be stopped */
 	bool told; /* to stop, by ^Z; COMMAND has not taken the signal yet */
 };

@@ -301,14 +301,14 @@ bool guard_kills(struct guard *guard)
 	return deadline_passed(guard_begins(guard));
 }
 
-struct deadline guard_done(struct guard *guard)
+struct deadline guard_kill_at(struct guard *guard)
 {
 	struct deadline kill;
 
 	pthread_mutex_lock(&guard->mutex);
 	kill = guard->orders.times.kill;
 	pthread_mutex_unlock(&guard->mutex);
-	return deadline_at(kill.at + TREE_DYING);
+	return kill;
 }
 
 bool guard_goodbye(struct guard *guard)

@@ -112,8 +112,8 @@ bool guard_kills(struct guard *guard);
 /* When the guard begins to stop COMMAND, if it is sent no newer deadline. */
 struct deadline guard_begins(struct guard *guard);
 
-/* When COMMAND ought to be dead, if the guard was told about a loss. */
-struct deadline guard_done(struct guard *guard);
+/* When it sends SIGKILL, if it was told about a loss. */
+struct deadline guard_kill_at(struct guard *guard);
 
 /*
  * COMMAND has exited; it must not be reaped before guard_wait. True if the

@@ -26,12 +26,6 @@ struct deadline max_hold_next(const struct max_hold *max_hold)
 			       : max_hold->term;
 }
 
-struct deadline max_hold_done(const struct max_hold *max_hold)
-{
-	return max_hold->begun ? deadline_at(max_hold->kill.at + TREE_DYING)
-			       : deadline_never();
-}
-
 /* All are found before the first is signalled: a process whose parent has ended
  * is hard to find. */
 static bool begin(struct max_hold *max_hold)

@@ -48,9 +48,6 @@ void max_hold_cancel(struct max_hold *max_hold);
 /* When to call _act again. */
 struct deadline max_hold_next(const struct max_hold *max_hold);
 
-/* When all that it stops ought to be dead; never, if it has not begun. */
-struct deadline max_hold_done(const struct max_hold *max_hold);
-
 /* Does what the clock says. True the one time when it begins. */
 bool max_hold_act(struct max_hold *max_hold);
 

@@ -151,6 +151,24 @@ is_quiet() {
 	expect 76 '' "redlock: $KEY: lock lost: .*"
 }
 
+@test "all stopped past the lease, and continued: what is killed only then is not said to run on without the lock" {
+	local stopped
+	servers_start 1
+	spawn run "$REDLOCK" run -t 2s "$KEY" bash -c '
+		trap "" TERM
+		for i in {1..100}; do sleep 600 & done # they take a while to kill
+		touch "$0"
+		wait' "$TMP/ready"
+	wait_until '[[ -e $TMP/ready ]]'
+	stop_process "$(guard_of run)"
+	stop_process "$(pid run)"
+	stopped=$(now_ms)
+	wait_until "((\$(now_ms) > $stopped + 3500))"
+	kill -CONT "$(pid run)" # which continues its guard
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*"
+}
+
 @test "redlock stopped for less than its lease: nothing happens" {
 	servers_start 1
 	mkdir "$TMP/stamps"
