@@ -200,7 +200,7 @@ static int refuse_command(char **argv)
 	};
 
 	complain_command(argv);
-	cmd_print_failure(&settings, EXIT_USAGE);
+	cmd_print_failure(&settings, EXIT_USAGE, false);
 	return EXIT_USAGE;
 }
 
@@ -349,7 +349,7 @@ static int run_command(const struct command *command, char **argv)
 	if (status != 0) {
 		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
 			settings.format = FORMAT_SHELL;
-		cmd_print_failure(&settings, status);
+		cmd_print_failure(&settings, status, false);
 		if (settings.format == FORMAT_PROMETHEUS &&
 		    (settings.understood || status != EXIT_USAGE))
 			metrics_tell_nothing(&settings,

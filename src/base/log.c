@@ -1,9 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -11,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -22,8 +19,7 @@
 #define COLUMNS 80        /* if the terminal does not say */
 #define WHO_LEAST 12      /* columns of it that are worth showing */
 #define ERASE "\r\033[K"
-#define LOOK_AGAIN 100   /* ms, whether a signal has come */
-#define AT_ONCE PIPE_BUF /* bytes: a pipe with room takes as many */
+#define LOOK_AGAIN 100 /* ms, whether a signal has come */
 
 static enum log_level log_level = LOG_NORMAL;
 static int64_t log_start;
@@ -68,37 +64,14 @@ bool log_is_live(void)
 
 /* --- writing ------------------------------------------------------------- */
 
-/* Standard error's pipe or terminal, opened anew: others use the one that we were
- * given, and a write of theirs may wait. -1 if that cannot be. */
-static int open_twin(const struct stat *status)
-{
-	if (!S_ISFIFO(status->st_mode) && !S_ISCHR(status->st_mode))
-		return -1;
-	return open("/proc/self/fd/2",
-		    O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-}
-
 /* How much of it there is room for, without a reader; or all of it, if that can be
  * written to nobody. */
 static size_t write_at_once(const char *text, size_t length)
 {
-	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
-	struct stat status = {0};
-	ssize_t written;
-	int twin = -1;
+	ssize_t written = output_write_at_once(STDERR_FILENO, text, length);
 
-	if (fstat(STDERR_FILENO, &status) < 0 || !S_ISREG(status.st_mode)) {
-		twin = open_twin(&status);
-		if (twin < 0 && poll(&polled, 1, 0) <= 0)
-			return 0;
-		if (twin < 0 && length > AT_ONCE)
-			length = AT_ONCE;
-	}
-	written = write(twin >= 0 ? twin : STDERR_FILENO, text, length);
 	if (written < 0)
-		written = errno == EAGAIN ? 0 : (ssize_t)length;
-	if (twin >= 0)
-		close(twin);
+		return errno == EAGAIN ? 0 : length;
 	return (size_t)written;
 }
 

@@ -1,12 +1,21 @@
 #include "base/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/signals.h"
+
+#define LOOK_AGAIN 100   /* ms, whether a signal has come */
+#define AT_ONCE PIPE_BUF /* bytes: a pipe with room takes as many */
 
 /* The length of the UTF-8 character at text, 0 if there is none (RFC 3629:
  * no overlong forms, no surrogates); its code point in *point. */
@@ -294,6 +303,73 @@ int output_write(int fd, const char *text, size_t length)
 			text += written;
 			length -= (size_t)written;
 		}
+	}
+	return 0;
+}
+
+/* The pipe or terminal, opened anew: others use the one that we were given, and a write
+ * of theirs may wait. -1 if that cannot be. */
+static int open_twin(int fd, const struct stat *status)
+{
+	char path[32];
+
+	if (!S_ISFIFO(status->st_mode) && !S_ISCHR(status->st_mode))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* A write that cannot be made fails at once. */
+static bool never_waits(int fd, const struct stat *status)
+{
+	return S_ISREG(status->st_mode) ||
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
+ssize_t output_write_at_once(int fd, const char *text, size_t length)
+{
+	struct pollfd polled = {.fd = fd, .events = POLLOUT};
+	struct stat status = {0};
+	ssize_t written;
+	int twin, failure;
+
+	if (fstat(fd, &status) == 0 && never_waits(fd, &status))
+		return write(fd, text, length);
+	twin = open_twin(fd, &status);
+	if (twin < 0) {
+		if (length > AT_ONCE)
+			length = AT_ONCE;
+		if (poll(&polled, 1, 0) > 0)
+			return write(fd, text, length);
+		errno = EAGAIN;
+		return -1;
+	}
+	written = write(twin, text, length);
+	failure = errno;
+	close(twin);
+	errno = failure;
+	return written;
+}
+
+int output_write_until_told(int fd, const char *text, size_t length, bool told)
+{
+	struct pollfd polled = {.fd = fd, .events = POLLOUT};
+
+	while (length > 0) {
+		ssize_t written = output_write_at_once(fd, text, length);
+
+		if (written < 0 && errno != EAGAIN && errno != EINTR)
+			return -1;
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+			continue;
+		}
+		if (told || signals_tell_to_end()) {
+			errno = EINTR;
+			return -1;
+		}
+		poll(&polled, 1, LOOK_AGAIN);
 	}
 	return 0;
 }

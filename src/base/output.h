@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/buffer.h"
 
@@ -61,5 +62,12 @@ void output_shell(struct buffer *buffer, const char *text);
 
 /* Writes all of it to fd; -1 with errno if that failed. */
 int output_write(int fd, const char *text, size_t length);
+
+/* The same while signals are blocked: it waits for a reader, but only until one of them
+ * tells us to end. told: one has. Then -1 with EINTR. */
+int output_write_until_told(int fd, const char *text, size_t length, bool told);
+
+/* Writes as much of it as fd takes without a reader; -1 with errno (EAGAIN: nothing). */
+ssize_t output_write_at_once(int fd, const char *text, size_t length);
 
 #endif

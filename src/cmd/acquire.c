@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -78,7 +79,8 @@ static void format_shell(struct buffer *text, const struct session *session)
 	buffer_release(&token);
 }
 
-/* 0, or -1 with errno: nobody has got the token then. */
+/* 0, or -1 with errno: nobody has got the token then; EINTR: nobody has read it before
+ * a signal came. */
 static int print(const struct session *session)
 {
 	struct buffer text = {0};
@@ -96,7 +98,8 @@ static int print(const struct session *session)
 		cmd_print_token(&text, session);
 		buffer_append(&text, "\n", 1);
 	}
-	result = output_write(STDOUT_FILENO, text.data, text.length);
+	result = output_write_until_told(STDOUT_FILENO, text.data, text.length,
+					 false);
 	buffer_release(&text);
 	return result;
 }
@@ -113,20 +116,25 @@ static void give_back(struct session *session)
 	}
 }
 
-/* keeper: that has the lock by now, or 0. The exit status. */
-static int print_or_give_back(struct session *session, pid_t keeper)
+/* keeper: that has the lock by now, or 0. The exit status; the signal to die of, in its
+ * place, is in *signal. */
+static int print_or_give_back(struct session *session, pid_t keeper,
+			      int *signal)
 {
 	struct error error;
 
 	if (print(session) == 0)
 		return EXIT_DONE;
+	if (errno == EINTR)
+		*signal = signals_next();
 	error_system(&error, "the token cannot be written, so the lock is "
 			     "given back");
 	if (keeper != 0)
 		keeper_recall(keeper);
 	else
 		give_back(session);
-	cmd_complain(&session->lock, &error);
+	if (*signal == 0)
+		cmd_complain(&session->lock, &error);
 	return error.code;
 }
 
@@ -140,18 +148,21 @@ static void make_label(const struct session *session, pid_t holder,
 	cmd_hide_logins(session, label->data);
 }
 
-/* With the lock held. The exit status, also of the keeper. */
-static int hand_over(struct session *session, struct keeper *keeper)
+/* With the lock held. The exit status, also of the keeper; or a signal to die of. */
+static int hand_over(struct session *session, struct keeper *keeper,
+		     int *signal)
 {
 	pid_t child;
 	int status;
 
 	if (session->settings->pid == 0)
-		return print_or_give_back(session, 0);
+		return print_or_give_back(session, 0, signal);
 	status = keep_start(keeper, session, &child);
 	/* the keeper has the connections and the lock */
 	if (status == 0 && child > 0) {
-		status = print_or_give_back(session, child);
+		status = print_or_give_back(session, child, signal);
+		if (*signal != 0)
+			signals_die(*signal);
 		log_end();
 		_exit(status);
 	}
@@ -203,7 +214,7 @@ int cmd_acquire(struct settings *settings)
 			cmd_close(&session);
 	}
 	if (status != 0) {
-		cmd_print_failure(settings, status);
+		cmd_print_failure(settings, status, false);
 		return status;
 	}
 	make_label(&session, holder, &label);
@@ -213,15 +224,15 @@ int cmd_acquire(struct settings *settings)
 	for (size_t i = 0; i < session.count && taken.held; i++)
 		journal_acquired(settings, session.locks[i], taken.waited);
 	if (taken.held)
-		status = hand_over(&session, &keeper);
+		status = hand_over(&session, &keeper, &taken.signal);
 	else if (taken.interrupted && taken.signal == 0 && settings->pid != 0)
 		status = explain_end(&session, &keeper, status);
 	cmd_close(&session);
 	if (taken.signal != 0) {
-		cmd_print_failure(settings, 128 + taken.signal);
+		cmd_print_failure(settings, 128 + taken.signal, true);
 		signals_die(taken.signal);
 	}
 	if (!taken.held || status != EXIT_DONE)
-		cmd_print_failure(settings, status);
+		cmd_print_failure(settings, status, false);
 	return status;
 }

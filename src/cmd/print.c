@@ -46,7 +46,7 @@ int cmd_show(const char *text, size_t length)
 	return complain_of_output();
 }
 
-void cmd_print_failure(const struct settings *settings, int status)
+void cmd_print_failure(const struct settings *settings, int status, bool told)
 {
 	struct buffer text = {0};
 
@@ -57,6 +57,7 @@ void cmd_print_failure(const struct settings *settings, int status)
 	else
 		buffer_print(&text, "(exit %d)\n", status);
 	/* if nobody reads it, there is no eval */
-	(void)output_write(STDOUT_FILENO, text.data, text.length);
+	(void)output_write_until_told(STDOUT_FILENO, text.data, text.length,
+				      told);
 	buffer_release(&text);
 }

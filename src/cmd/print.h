@@ -21,7 +21,7 @@ int cmd_show(const char *text, size_t length);
 
 /* If a command that prints text for eval fails: prints text that makes eval fail, too.
  * With status 0 (-E 0) it ends the shell, as a script must not go on without the
- * lock. */
-void cmd_print_failure(const struct settings *settings, int status);
+ * lock. told: a signal has told us to end, so no reader is waited for. */
+void cmd_print_failure(const struct settings *settings, int status, bool told);
 
 #endif

@@ -315,13 +315,17 @@ static void write_status(const struct run *run)
 		.granted = run->taken.held,
 	};
 	struct buffer line = {0};
+	bool told = run->taken.signal != 0; /* to end */
 
 	if (run->status_fd < 0)
 		return;
 	json_ending(&line, &run->session, &ending);
-	if (output_write(run->status_fd, line.data, line.length) < 0)
+	if (output_write_until_told(run->status_fd, line.data, line.length,
+				    told) < 0 &&
+	    !(told && errno == EINTR))
 		log_error("%s: --status-fd: %s", run->settings->key,
-			  strerror(errno));
+			  errno == EINTR ? "nobody has read it"
+					 : strerror(errno));
 	buffer_release(&line);
 }
 

@@ -154,6 +154,25 @@ setup() {
 	done
 }
 
+@test "a signal ends an acquire whose token nobody reads from a full pipe, and the lock is given back" {
+	local options signal
+	mkfifo "$TMP/pipe"
+	exec 9<>"$TMP/pipe"
+	run ! dd if=/dev/zero of="$TMP/pipe" oflag=nonblock bs=1k # until it is full
+	for options in '' "--pid $$ --on-lost warn" '--format shell'; do
+		for signal in TERM INT HUP; do
+			# shellcheck disable=SC2086 # words
+			spawn acquire sh -c 'exec "$@" >"$0" 9>&-' "$TMP/pipe" "$REDLOCK" acquire $options "$KEY"
+			wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+			kill "-$signal" "$(pid acquire)"
+			finish acquire 10
+			expect $((128 + $(kill -l "$signal")))
+			key_free 0
+		done
+	done
+	exec 9>&-
+}
+
 @test "a reader that has gone away makes acquire give the lock back" {
 	local code=0
 	mkfifo "$TMP/pipe"

@@ -689,6 +689,24 @@ status_is() {
 	status_is "done" 0 null true
 }
 
+@test "--status-fd: a signal ends a run that nobody reads the line of, with the exit status of COMMAND" {
+	mkfifo "$TMP/pipe"
+	exec 9<>"$TMP/pipe"
+	run ! dd if=/dev/zero of="$TMP/pipe" oflag=nonblock bs=1k # until it is full
+	spawn run sh -c 'exec "$@" >"$0" 9>&-' "$TMP/pipe" "$REDLOCK" run --status-fd 1 "$KEY" sh -c 'touch "$0"; exit 3' "$TMP/ran"
+	wait_until '[[ -e $TMP/ran && $(rcli 0 EXISTS "$KEY") == 0 ]]'
+	kill -TERM "$(pid run)"
+	finish run 10
+	expect 3 '' "redlock: $KEY: --status-fd: nobody has read it"
+	rcli 0 SET "$KEY" other >/dev/null
+	spawn run sh -c 'exec "$@" >"$0" 9>&-' "$TMP/pipe" "$REDLOCK" run --status-fd 1 "$KEY" true
+	wait_until '(($(rcli 0 ZCARD "{$KEY}:redlock:queue") == 1))'
+	kill -TERM "$(pid run)"
+	finish run 10
+	expect 143
+	exec 9>&-
+}
+
 @test "--status-fd: busy, with the time that was waited" {
 	hold
 	redlock run --status-fd 9 -n "$KEY" true 9>"$TMP/status"
