@@ -7,8 +7,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "base/descriptors.h"
 #include "base/duration.h"
+#include "base/log.h"
+#include "base/output.h"
 #include "base/threads.h"
 #include "cmd/journal.h"
 #include "net/system_log.h"
@@ -32,37 +33,33 @@ static int open_stderr(const struct keeper *keeper)
 		    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+/* False: it does not take all of it now. */
+static bool write_line(int fd, const struct buffer *line)
+{
+	struct buffer text = {0};
+	ssize_t written;
+	bool all;
+
+	buffer_print(&text, "redlock: ");
+	output_visible(&text, line->data, line->length, log_utf8());
+	buffer_append(&text, "\n", 1);
+	written = write(fd, text.data, text.length);
+	all = written == (ssize_t)text.length;
+	buffer_release(&text);
+	return all;
+}
+
 /* A keeper has no standard error. So it says what has happened where PID would: in
- * what that has for standard error, or else to the system's log. */
-static bool borrow_stderr(const struct keeper *keeper)
+ * what that has for standard error, or else to the system's log. Neither must keep it
+ * from stopping PID. */
+static void say(const struct keeper *keeper, const struct buffer *line)
 {
 	int fd = open_stderr(keeper);
 
-	if (fd < 0)
-		return false;
-	dup2(fd, STDERR_FILENO);
-	close(fd);
-	return true;
-}
-
-static void return_stderr(void)
-{
-	int null = descriptors_nowhere(O_WRONLY);
-
-	if (null < 0)
-		return;
-	dup2(null, STDERR_FILENO);
-	close(null);
-}
-
-static void say(const struct keeper *keeper, const struct buffer *line)
-{
-	if (borrow_stderr(keeper)) {
-		log_error("%s", line->data);
-		return_stderr();
-		return;
-	}
-	system_log_send(LOG_ERR, line);
+	if (fd < 0 || !write_line(fd, line))
+		system_log_send(LOG_ERR, line);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void tell(const struct keeper *keeper, enum keeper_result kept,

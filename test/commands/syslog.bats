@@ -234,6 +234,20 @@ tells_of_none() {
 	run ! grep -F "$KEY:3: " "$TMP/log"
 }
 
+@test "why a process is stopped is told to the log if its standard error is a full pipe, which keeps nobody waiting" {
+	logged_by <<-'end'
+		mkfifo "$TMP/pipe"
+		exec 9<>"$TMP/pipe"
+		dd if=/dev/urandom of="$TMP/pipe" oflag=nonblock bs=1k 2>/dev/null # until it is full
+		sleep 300 2>"$TMP/pipe" &
+		"$REDLOCK" acquire --pid $! -t 2s "$KEY" >/dev/null
+		"$REDLOCK" break -q -y "$KEY"
+		wait
+	end
+	wait_until 'grep -q ": $KEY: lock lost: .*: pid [0-9]* is stopped" "$TMP/log"'
+	[[ $(wc -l <"$TMP/log") == 1 ]]
+}
+
 @test "a KEY cannot forge a line of the log, nor can one that the keeper tells of" {
 	logged_by <<-'end'
 		key=$KEY'
