@@ -256,6 +256,40 @@ static void note_ends(struct run *run)
 	}
 }
 
+/* Whether a directory of PATH has it, as far as we may look. */
+static bool is_in_path(const char *name)
+{
+	const char *at = getenv("PATH");
+	struct buffer path = {0};
+	bool found = false;
+
+	while (at != NULL && !found) {
+		size_t length = strcspn(at, ":");
+
+		path.length = 0;
+		buffer_print(&path, "%.*s/%s", length > 0 ? (int)length : 1,
+			     length > 0 ? at : ".", name);
+		found = access(path.data, F_OK) == 0;
+		at = at[length] == ':' ? at + length + 1 : NULL;
+	}
+	buffer_release(&path);
+	return found;
+}
+
+/* What may not be executed, or what execvp(3) could not look for everywhere. */
+static const char *advise_denied(const char *name)
+{
+	bool seen = strchr(name, '/') != NULL ? access(name, F_OK) == 0
+					      : is_in_path(name);
+
+	if (seen)
+		return "is it a program, and executable (chmod +x)?";
+	return strchr(name, '/') != NULL
+		       ? "one of its directories may not be searched"
+		       : "it is not in PATH, or in a directory there that may "
+			 "not be searched";
+}
+
 /* Advice about a COMMAND that cannot be started; "" if there is none. */
 static const char *advise_start(const char *name, int cause)
 {
@@ -265,7 +299,7 @@ static const char *advise_start(const char *name, int cause)
 		return "REDLOCK_HELD and REDLOCK_FENCES have each KEY, so "
 		       "there is less room for the rest";
 	if (cause == EACCES)
-		return "is it a program, and executable (chmod +x)?";
+		return advise_denied(name);
 	if (cause != ENOENT)
 		return "";
 	if (strchr(name, '/') != NULL && access(name, F_OK) == 0)

@@ -91,6 +91,21 @@ setup_file() {
 	done
 }
 
+@test "a COMMAND that is in no directory that may be searched is not taken for one without chmod +x" {
+	local -a as=()
+	((EUID != 0)) || as=(setpriv --inh-caps -all --bounding-set -all) # which may search all
+	mkdir -m 0 "$TMP/closed"
+	mkdir "$TMP/open"
+	: >"$TMP/open/there"
+	local -x PATH=$TMP/closed:$PATH:$TMP/open
+	for command in "nowhere|it is not in PATH, or in a directory there that may not be searched" \
+		"$TMP/closed/nowhere|one of its directories may not be searched" \
+		"there|is it a program, and executable (chmod +x)?"; do
+		run -126 --separate-stderr timeout -k 1 60 "${as[@]}" "$REDLOCK" run "$KEY" "${command%|*}"
+		[[ $stderr == "redlock: $KEY: cannot run '${command%|*}': Permission denied: ${command#*|}" ]]
+	done
+}
+
 @test "hostile bytes in a COMMAND that is not found are made visible" {
 	redlock run "$KEY" $'a\e[31m\nb'
 	expect 127 '' "redlock: $KEY: .*'a\\\\e\\[31m\\\\nb'.*"
