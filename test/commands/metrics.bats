@@ -320,6 +320,21 @@ tells_of_servers() {
 	}
 }
 
+@test "a file that cannot be replaced stays as it was, with its time: 71, and nothing is left beside it" {
+	local file=$TMP/dir/redlock.prom before way
+	mkdir "$TMP/dir"
+	redlock list --format prometheus --output "$file"
+	expect 0
+	before=$(stat -c '%i %s %.9Y' "$file")
+	for way in list doctor; do
+		# as on a full disk: no file has room for a byte, so standard error is a pipe
+		REDLOCK_QUARANTINE=0 run bash -c 'ulimit -f 0 && exec "$@" 2>&1 | cat; exit "${PIPESTATUS[0]}"' - \
+			timeout -k 1 60 "$REDLOCK" "$way" --format prometheus --output "$file"
+		[[ $status == 71 && $output == "redlock: $file: File too large" ]]
+		[[ $(stat -c '%i %s %.9Y' "$file") == "$before" && $(ls -A "$TMP/dir") == redlock.prom ]]
+	done
+}
+
 @test "a signal that comes while the file is written ends redlock, and nothing is left beside it" {
 	strace -qq -o /dev/null true 2>/dev/null || skip 'no process may be traced here'
 	local dir=$TMP/dir call way
