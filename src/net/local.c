@@ -67,13 +67,15 @@ static void exec_program(const struct paths *paths)
  * the pipe for a failure, which exec closes, and one that it keeps. */
 static void exec_server(const struct paths *paths, int failure, int life)
 {
-	int null = descriptors_nowhere(O_RDWR);
-	int cause;
+	int null, moved, cause;
 
 	signals_set_default();
 	setsid();
-	failure = fcntl(failure, F_DUPFD_CLOEXEC, 10);
-	if (chdir(paths->directory) == 0 && failure >= 0 && null >= 0 &&
+	null = descriptors_nowhere(O_RDWR);
+	moved = fcntl(failure, F_DUPFD_CLOEXEC, 5);
+	if (moved >= 0)
+		failure = moved; /* or else it has to tell of that */
+	if (moved >= 0 && null >= 0 && chdir(paths->directory) == 0 &&
 	    dup2(life, 4) >= 0 && dup3(failure, 3, O_CLOEXEC) >= 0 &&
 	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
 		descriptors_close_from(5);

@@ -44,6 +44,20 @@ all_at_the_gate() {
 	done
 }
 
+@test "where there are too few descriptors this is said, or the log that is named has it" {
+	local n said=0
+	for n in {6..16}; do
+		run -126 --separate-stderr bash -c 'exec 3>&- 4>&-; ulimit -n "$0"; "$@" || exit 126' "$n" \
+			"$REDLOCK" wait -S local: "$KEY"
+		case $stderr in
+		*'Too many open files') said=$((said + 1)) ;;
+		*"ended at once: see $HOME_DIR/redis.log") [[ -s $HOME_DIR/redis.log ]] ;;
+		*) false ;;
+		esac
+	done
+	((said > 0))
+}
+
 @test "twenty processes that use it first at once start exactly one server" {
 	local i
 	# all of them wait for somebody who writes into the gate, and are let go together
