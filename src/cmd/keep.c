@@ -257,9 +257,8 @@ static void keep(struct keeper *keeper, struct session *session)
 			answer->error,
 		};
 	}
-	keeper_forget(keeper, session->locks, session->count,
-		      kept == KEPT_GIVEN_BACK || keeper->left ? NULL
-							      : partings);
+	note_forget(&keeper->notes, session->locks, session->count,
+		    kept == KEPT_GIVEN_BACK || keeper->left ? NULL : partings);
 }
 
 int keep_start(struct keeper *keeper, struct session *session, pid_t *child)

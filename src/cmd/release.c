@@ -1,7 +1,7 @@
 #include "base/threads.h"
 #include "cmd/session.h"
 #include "settings/command.h"
-#include "run/keeper.h"
+#include "run/dismissal.h"
 
 /* Whether a hold was given back, or may have been. If so, none of a keeper's is. */
 static bool has_released(const struct session *session)
@@ -13,7 +13,7 @@ static bool has_released(const struct session *session)
 		ballot_count(&session->lock.ballot, VOTE_YES) > 0);
 }
 
-/* Of a reentrant lock a hold that no keeper keeps goes first (keeper.h). */
+/* Of a reentrant lock a hold that no keeper keeps goes first (dismissal.h). */
 static void release_untracked(void *session, size_t i)
 {
 	lock_adopt_untracked(&session_at(session, i)->lock);
@@ -117,7 +117,7 @@ static void tell_hidden(const struct session *session)
 {
 	struct error why;
 
-	if (keeper_is_hidden(session->locks, session->count, &why))
+	if (dismissal_is_hidden(session->locks, session->count, &why))
 		log_notice("%s: its keeper, if it has one, could not be looked "
 			   "for: %s",
 			   session->settings->key, why.text);
@@ -128,7 +128,7 @@ static void tell_hidden(const struct session *session)
 static void release_kept(struct session *session, bool some)
 {
 	struct kept_release kept = {.session = session};
-	enum dismissal dismissal = keeper_dismiss(
+	enum dismissal dismissal = dismissal_make(
 		session->locks, session->count, some ? NULL : kept.partings);
 
 	kept.same_servers = dismissal == DISMISSED_DONE;
@@ -186,11 +186,11 @@ static void release(struct session *session)
 		session->locks[i]->by_hand = true;
 		session_at(session, i)->answer.result = LOCK_NOT_HELD;
 	}
-	if (keeper_is_elsewhere(session->locks, session->count, &why)) {
+	if (dismissal_is_elsewhere(session->locks, session->count, &why)) {
 		release_beside(session, &why);
 		return;
 	}
-	if (keeper_has_hold(session->locks, session->count) &&
+	if (dismissal_has_hold(session->locks, session->count) &&
 	    may_be_untracked(session)) {
 		cmd_each(session, release_untracked);
 		doubt = is_in_doubt(session);

@@ -3,37 +3,25 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "base/duration.h"
 #include "base/lease.h"
-#include "base/log.h"
 #include "base/number.h"
 #include "base/signals.h"
 #include "base/threads.h"
 #include "base/title.h"
 #include "net/runtime.h"
-#include "run/nearness.h"
 #include "run/watchdogs.h"
 
-#define LOOK_AGAIN 20      /* ms, whether a process has ended */
-#define LOOK_WITHOUT 500   /* ms, the same if the kernel has no pidfd */
-#define PARTING 5000       /* ms, for a keeper that was dismissed to end */
-#define NOTE_PREFIX 32     /* bytes, of the name that a note has */
-#define NOTE_LONGEST 65536 /* bytes, of the names of servers */
-#define NOTE_PATH (URL_PATH_SIZE + NOTE_PREFIX + 32)
+#define LOOK_AGAIN 20    /* ms, whether a process has ended */
+#define LOOK_WITHOUT 500 /* ms, the same if the kernel has no pidfd */
 
 /* --- PID ---------------------------------------------------------------- */
 
@@ -41,11 +29,6 @@ static int refuse_pid(struct error *error, pid_t pid, const char *why)
 {
 	error_set(error, EXIT_USAGE, "--pid %ld: %s", (long)pid, why);
 	return -1;
-}
-
-static bool is_there(pid_t pid)
-{
-	return kill(pid, 0) == 0 || errno == EPERM;
 }
 
 static bool is_signalled(const struct keeper *keeper)
@@ -75,7 +58,7 @@ int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error)
 
 	keeper->pidfd = process_pidfd(pid);
 	shown = process_proc_is_ours() && process_read(&keeper->process, pid);
-	if (!shown && is_there(pid))
+	if (!shown && process_exists(pid))
 		return refuse_pid(error, pid, "/proc does not show it");
 	if (keeper->process.pid == 0 || !keeper->process.alive)
 		return refuse_pid(error, pid, "there is no such process");
@@ -168,614 +151,6 @@ static bool is_gone(const struct keeper *keeper)
 	return keeper_is_over(keeper) &&
 	       (!keeper->group || kill(-keeper->process.pid, 0) < 0 ||
 		!process_group_lives(keeper->process.pid));
-}
-
-/* --- the note that it is found by --------------------------------------- */
-
-/* What their names begin with; a keeper with the second gives back what it keeps. */
-#define NOTE "keeper"
-#define NOTE_OF_SERVERS "servers"
-
-/* What is appended to it in place of partings. */
-#define LEAVES "-"
-
-/* Up to the pid. Containers may share the directory, and each has pids of its own. */
-static void note_prefix(const char *which, char prefix[NOTE_PREFIX])
-{
-	struct stat own = {0};
-
-	stat("/proc/self/ns/pid", &own);
-	snprintf(prefix, NOTE_PREFIX, "%s-%ju-", which, (uintmax_t)own.st_ino);
-}
-
-static int note_path(const char *which, pid_t pid, char path[NOTE_PATH])
-{
-	char directory[URL_PATH_SIZE], prefix[NOTE_PREFIX];
-	struct error error;
-
-	if (runtime_directory(directory, &error) < 0)
-		return -1;
-	note_prefix(which, prefix);
-	snprintf(path, NOTE_PATH, "%s/%s%ld", directory, prefix, (long)pid);
-	return 0;
-}
-
-/* How many of these keys come before this one, bytewise. */
-static size_t rank(const struct lock *lock, struct lock *const *locks,
-		   size_t count)
-{
-	size_t before = 0;
-
-	for (size_t i = 0; i < count; i++)
-		before += strcmp(locks[i]->names.key.data,
-				 lock->names.key.data) < 0;
-	return before;
-}
-
-/* Their indices in that order. */
-static void sort(size_t order[LOCKS_MOST], struct lock *const *locks,
-		 size_t count)
-{
-	memset(order, 0, LOCKS_MOST * sizeof(order[0]));
-	for (size_t i = 0; i < count; i++)
-		order[rank(locks[i], locks, count)] = i;
-}
-
-/* "TOKEN\nKEY", and for each other key "\nTOKEN\nKEY", in their bytewise order. */
-static void print_locks(struct buffer *text, struct lock *const *locks,
-			size_t count)
-{
-	size_t order[LOCKS_MOST];
-
-	sort(order, locks, count);
-	for (size_t i = 0; i < count; i++)
-		buffer_print(text, "%s%s\n%s", i > 0 ? "\n" : "",
-			     locks[order[i]]->grant.token,
-			     locks[order[i]]->names.key.data);
-}
-
-/* "START " and the locks; for reentrant ones "START PID,HOLD,HOLD " with the hold of each,
- * in the same order. Neither has a blank, and a token has none. */
-static void print_note(struct buffer *text, unsigned long long started,
-		       pid_t pid, struct lock *const *locks, size_t count)
-{
-	size_t order[LOCKS_MOST];
-
-	sort(order, locks, count);
-	buffer_print(text, "%llu ", started);
-	if (locks[0]->wish.kind == KIND_REENTRANT) {
-		buffer_print(text, "%ld", (long)pid);
-		for (size_t i = 0; i < count; i++)
-			buffer_print(text, ",%s", locks[order[i]]->grant.hold);
-		buffer_print(text, " ");
-	}
-	print_locks(text, locks, count);
-}
-
-/* Whole at once, as it is renamed. Its descriptor; -1 with errno. */
-static int write_whole(const char *which, const struct buffer *text)
-{
-	char path[NOTE_PATH], fresh[NOTE_PATH + 8];
-	int fd;
-
-	if (note_path(which, getpid(), path) < 0)
-		return -1;
-	snprintf(fresh, sizeof(fresh), "%s.new", path);
-	unlink(fresh);
-	fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
-		  0600);
-	if (fd < 0)
-		return -1;
-	fchmod(fd, 0600); /* whatever the umask is */
-	if (write(fd, text->data, text->length) == (ssize_t)text->length &&
-	    rename(fresh, path) == 0)
-		return fd;
-	close(fd);
-	unlink(fresh);
-	return -1;
-}
-
-/* The note that it is found by is the last. */
-static int write_notes(struct keeper *keeper, struct lock *const *locks,
-		       size_t count)
-{
-	struct process self;
-	struct buffer servers = {0}, text = {0};
-
-	if (!process_read(&self, getpid()))
-		return -1;
-	nearness_print(&servers, locks[0]->ballot.quorum);
-	/* an earlier redlock reads no further than the empty line */
-	buffer_print(&servers, "\n%" PRId64 "\n",
-		     locks[0]->ballot.quorum->timeout);
-	print_note(&text, self.started, keeper->process.pid, locks, count);
-	keeper->servers = write_whole(NOTE_OF_SERVERS, &servers);
-	keeper->note = keeper->servers < 0 ? -1 : write_whole(NOTE, &text);
-	buffer_release(&servers);
-	buffer_release(&text);
-	return keeper->note < 0 ? -1 : 0;
-}
-
-/* "RESULT UNSURE CODE LENGTH TEXT" of each, by rank. */
-static void append_partings(const struct keeper *keeper,
-			    struct lock *const *locks, size_t count,
-			    const struct parting *partings)
-{
-	size_t order[LOCKS_MOST];
-	struct buffer text = {0};
-	ssize_t written;
-
-	sort(order, locks, count);
-	for (size_t i = 0; i < count; i++) {
-		const struct parting *parting = &partings[order[i]];
-		const char *why =
-			parting->result == LOCK_OK ? "" : parting->error.text;
-
-		buffer_print(&text, "%d %d %d %zu %s", (int)parting->result,
-			     parting->unsure, parting->error.code, strlen(why),
-			     why);
-	}
-	written = write(keeper->note, text.data, text.length);
-	(void)written; /* then it is asked for at the servers */
-	buffer_release(&text);
-}
-
-void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
-		   size_t count, const struct parting *partings)
-{
-	char path[NOTE_PATH];
-
-	if (partings != NULL)
-		append_partings(keeper, locks, count, partings);
-	if (note_path(NOTE, getpid(), path) == 0)
-		unlink(path);
-	if (note_path(NOTE_OF_SERVERS, getpid(), path) == 0)
-		unlink(path);
-}
-
-/* A note that was found. */
-struct note {
-	struct process process; /* the keeper's */
-	bool hidden;            /* but for its pid: it cannot be seen */
-	char name[NAME_MAX + 1];
-	bool gives_back;    /* at SIGUSR2 */
-	int64_t round;      /* ms that each of its rounds may take */
-	enum nearness near; /* its servers to ours */
-	int fd;             /* owned, as much as it is about was read */
-	size_t distance; /* how far above us the kept process is; SIZE_MAX: it is not */
-	/* of each lock, by its rank; "": it is not reentrant, or that is not said */
-	char hold[LOCKS_MOST][TOKEN_SIZE + 2];
-};
-
-static size_t distance_of(int64_t pid)
-{
-	struct process process;
-	pid_t above = getppid();
-
-	for (size_t steps = 0; above > 0; steps++) {
-		if (above == pid)
-			return steps;
-		if (!process_read(&process, above) || process.parent == above)
-			break;
-		above = process.parent;
-	}
-	return SIZE_MAX;
-}
-
-/* "PID,HOLD,HOLD " at *at, if it is there, which it moves past. */
-static bool read_holds(struct note *note, const char **at, size_t count)
-{
-	size_t length = strcspn(*at, " \n");
-	const char *text = *at;
-	int64_t pid;
-
-	note->distance = SIZE_MAX;
-	if (text[length] != ' ')
-		return true; /* that was the token */
-	if (number_read(&text, 1, INT32_MAX, &pid) < 0)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		size_t size;
-
-		if (*text++ != ',')
-			return false;
-		size = strcspn(text, ", \n");
-		if (size >= sizeof(note->hold[i]))
-			return false;
-		memcpy(note->hold[i], text, size);
-		text += size;
-	}
-	note->distance = distance_of(pid);
-	*at = text + 1;
-	return *text == ' ';
-}
-
-/* Whether the file is of this keeper, and says this of its locks, and no more. */
-static bool says(struct note *note, size_t count, const struct buffer *locks)
-{
-	const size_t most = locks->length + 64 + count * sizeof(note->hold[0]);
-	struct buffer text = {0};
-	bool result = false;
-	const char *at;
-	int64_t started;
-	ssize_t got;
-
-	buffer_reserve(&text, most + 1);
-	got = read(note->fd, text.data, most);
-	if (got > 0) {
-		text.data[got] = '\0';
-		at = text.data;
-		result = number_read(&at, 0, INT64_MAX, &started) == 0 &&
-			 (note->hidden || (unsigned long long)started ==
-						  note->process.started) &&
-			 *at++ == ' ' && read_holds(note, &at, count) &&
-			 (size_t)(text.data + got - at) == locks->length &&
-			 memcmp(at, locks->data, locks->length) == 0;
-	}
-	buffer_release(&text);
-	return result;
-}
-
-/* What follows the names of its servers; ours if it is not said. */
-static int64_t read_round(const char *text, const struct quorum *quorum)
-{
-	const char *at = strstr(text, "\n\n");
-	int64_t round;
-
-	if (at == NULL)
-		return quorum->timeout;
-	at += 2;
-	return number_read(&at, 1, LEASE_LONGEST, &round) < 0 ? quorum->timeout
-							      : round;
-}
-
-/* Whether the keeper is one that gives back, and of its servers, how near they are, and how
- * long they may take. */
-static void read_servers(int directory, struct lock *const *locks,
-			 struct note *note)
-{
-	char prefix[NOTE_PREFIX], name[NOTE_PREFIX + 32];
-	struct buffer theirs = {0};
-	ssize_t got;
-	int fd;
-
-	note->near = NEAR_UNKNOWN;
-	note->round = locks[0]->ballot.quorum->timeout;
-	note_prefix(NOTE_OF_SERVERS, prefix);
-	snprintf(name, sizeof(name), "%s%ld", prefix, (long)note->process.pid);
-	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	note->gives_back = fd >= 0;
-	if (fd < 0)
-		return;
-	buffer_reserve(&theirs, NOTE_LONGEST + 1);
-	got = read(fd, theirs.data, NOTE_LONGEST);
-	close(fd);
-	if (got > 0) {
-		theirs.data[got] = '\0';
-		note->round = read_round(theirs.data, locks[0]->ballot.quorum);
-		note->near =
-			nearness_read(theirs.data, locks[0]->ballot.quorum);
-	}
-	buffer_release(&theirs);
-}
-
-static void remove_notes(int directory, pid_t pid)
-{
-	static const char *const all[] = {NOTE, NOTE_OF_SERVERS};
-	char prefix[NOTE_PREFIX], name[NOTE_PREFIX + 32];
-
-	for (size_t i = 0; i < 2; i++) {
-		note_prefix(all[i], prefix);
-		snprintf(name, sizeof(name), "%s%ld", prefix, (long)pid);
-		unlinkat(directory, name, 0);
-	}
-}
-
-/* Whether the process of a note may be a keeper. Of one that has ended the notes are
- * removed; but one that /proc does not show, or not to us, may live. */
-static bool read_keeper(int directory, pid_t pid, struct note *note)
-{
-	note->hidden =
-		!process_proc_is_ours() || !process_read(&note->process, pid);
-	if (note->hidden && !is_there(pid)) {
-		remove_notes(directory, pid);
-		return false;
-	}
-	if (note->hidden)
-		note->process = (struct process){.pid = pid, .alive = true};
-	return note->process.alive;
-}
-
-/* The note NAME. False as well if it is not about these locks. */
-static bool read_note(int directory, const char *name,
-		      struct lock *const *locks, size_t count,
-		      struct note *note)
-{
-	struct buffer wanted = {0};
-	char prefix[NOTE_PREFIX];
-	bool result;
-	int64_t pid;
-
-	*note = (struct note){0};
-	note_prefix(NOTE, prefix);
-	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    number_parse(name + strlen(prefix), 1, INT32_MAX, &pid) < 0 ||
-	    !read_keeper(directory, (pid_t)pid, note))
-		return false;
-	note->fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (note->fd < 0)
-		return false;
-	strlcpy(note->name, name, sizeof(note->name));
-	print_locks(&wanted, locks, count);
-	result = says(note, count, &wanted);
-	buffer_release(&wanted);
-	if (result)
-		read_servers(directory, locks, note);
-	else
-		close(note->fd);
-	return result;
-}
-
-/* Of two that began in the same tick the pid tells, mostly. */
-static bool is_better(const struct note *note, const struct note *best)
-{
-	if (note->near != best->near)
-		return note->near > best->near;
-	if (note->distance != best->distance)
-		return note->distance < best->distance;
-	if (note->process.started != best->process.started)
-		return note->process.started > best->process.started;
-	return note->process.pid > best->process.pid;
-}
-
-/* Of an owner's holds those at other servers are none that a release here is for. */
-static bool is_elsewhere(const struct note *note)
-{
-	return note->hold[0][0] != '\0' && note->near == NEAR_NONE;
-}
-
-/* The next note about these locks. */
-static bool next_note(DIR *notes, struct lock *const *locks, size_t count,
-		      struct note *note)
-{
-	struct dirent *entry;
-
-	while ((entry = readdir(notes)) != NULL)
-		if (read_note(dirfd(notes), entry->d_name, locks, count, note))
-			return true;
-	return false;
-}
-
-/* The one to end (keeper.h). False: there is none. */
-static bool find_note(DIR *notes, struct lock *const *locks, size_t count,
-		      struct note *best)
-{
-	bool found = false;
-	struct note note;
-
-	rewinddir(notes);
-	while (next_note(notes, locks, count, &note)) {
-		if (note.hidden || is_elsewhere(&note) ||
-		    (found && !is_better(&note, best))) {
-			close(note.fd);
-			continue;
-		}
-		if (found)
-			close(best->fd);
-		*best = note;
-		found = true;
-	}
-	return found;
-}
-
-static DIR *open_notes(void)
-{
-	char path[URL_PATH_SIZE];
-	struct error error;
-
-	return runtime_directory(path, &error) < 0 ? NULL : opendir(path);
-}
-
-bool keeper_is_hidden(struct lock *const *locks, size_t count,
-		      struct error *error)
-{
-	char path[URL_PATH_SIZE];
-	bool hidden = false;
-	struct note note;
-	DIR *notes;
-
-	/* no note is where there is no directory, and none can be made */
-	if (runtime_directory(path, error) < 0)
-		return error->code == EXIT_CONFIG;
-	notes = opendir(path);
-	if (notes == NULL) {
-		error_system(error, "%s", path);
-		return true;
-	}
-	while (!hidden && next_note(notes, locks, count, &note)) {
-		hidden = note.hidden;
-		close(note.fd);
-	}
-	if (hidden)
-		error_set(error, EXIT_SYSTEM, "/proc does not show pid %ld",
-			  (long)note.process.pid);
-	closedir(notes);
-	return hidden;
-}
-
-bool keeper_is_elsewhere(struct lock *const *locks, size_t count,
-			 struct error *error)
-{
-	DIR *notes = open_notes();
-	bool elsewhere = false, here = false;
-	struct note note;
-
-	while (notes != NULL && next_note(notes, locks, count, &note)) {
-		if (note.hidden || !is_elsewhere(&note)) {
-			here |= !note.hidden;
-		} else if (!elsewhere) {
-			elsewhere = true;
-			error_set(error, EXIT_NOT_HELD,
-				  "its keeper (pid %ld) has servers of other "
-				  "names: name these with -S",
-				  (long)note.process.pid);
-		}
-		close(note.fd);
-	}
-	if (notes != NULL)
-		closedir(notes);
-	return elsewhere && !here;
-}
-
-bool keeper_has_hold(struct lock *const *locks, size_t count)
-{
-	DIR *notes = open_notes();
-	struct note note = {0};
-	bool found, held;
-
-	if (notes == NULL)
-		return false;
-	found = find_note(notes, locks, count, &note);
-	held = found && note.hold[0][0] != '\0';
-	if (found)
-		close(note.fd);
-	closedir(notes);
-	return held;
-}
-
-/* Whether it is stopping PID, and leaves the locks to us. */
-static bool leaves(const struct note *note)
-{
-	char answer[sizeof(LEAVES) - 1];
-
-	return pread(note->fd, answer, sizeof(answer),
-		     lseek(note->fd, 0, SEEK_CUR)) == (ssize_t)sizeof(answer) &&
-	       memcmp(answer, LEAVES, sizeof(answer)) == 0;
-}
-
-static void tell_wait(const struct lock *lock, pid_t pid, struct deadline until)
-{
-	char text[DURATION_TEXT];
-
-	log_notice("%s: waiting until its keeper (pid %ld) has given it back, "
-		   "for %s at most",
-		   lock->names.key.data, (long)pid,
-		   duration_format(text, deadline_left(until)));
-}
-
-/* Ends it, which takes it a few rounds if it gives back; if these are longer than ours, that
- * is said. False if it has neither ended nor answered in time. */
-static bool dismiss(const struct note *note, const struct lock *lock)
-{
-	const int64_t ours = lock->ballot.quorum->timeout;
-	const struct process *process = &note->process;
-	const struct deadline tell = deadline_in(PARTING + 3 * ours);
-	struct deadline until =
-		deadline_in(PARTING + (note->gives_back ? 3 * note->round : 0));
-	bool told = until.at <= tell.at;
-	struct process now;
-
-	process_signal(process, note->gives_back ? SIGUSR2 : SIGUSR1);
-	while (process_read(&now, process->pid) && now.alive &&
-	       now.started == process->started && !leaves(note)) {
-		if (deadline_passed(until))
-			return false;
-		if (!told && deadline_passed(tell)) {
-			tell_wait(lock, process->pid, until);
-			told = true;
-		}
-		deadline_poll(NULL, 0, deadline_in(1));
-	}
-	return true;
-}
-
-static bool read_parting(const char **at, const char *end,
-			 struct parting *parting)
-{
-	int64_t result, unsure, code, length;
-
-	if (number_read(at, 0, LOCK_ERROR, &result) < 0 || *(*at)++ != ' ' ||
-	    number_read(at, 0, 1, &unsure) < 0 || *(*at)++ != ' ' ||
-	    number_read(at, 0, 255, &code) < 0 || *(*at)++ != ' ' ||
-	    number_read(at, 0, (int64_t)sizeof(parting->error.text) - 1,
-			&length) < 0 ||
-	    *(*at)++ != ' ' || end - *at < length)
-		return false;
-	parting->result = (enum lock_result)result;
-	parting->unsure = unsure != 0;
-	error_set(&parting->error, (int)code, "%.*s", (int)length, *at);
-	*at += length;
-	return true;
-}
-
-/* What a keeper that has ended says in its note of how it gave the locks back. */
-static bool read_partings(const struct note *note, struct lock *const *locks,
-			  size_t count, struct parting partings[LOCKS_MOST])
-{
-	const size_t most = count * (sizeof(partings[0].error.text) + 64);
-	size_t order[LOCKS_MOST];
-	struct buffer text = {0};
-	bool all = false;
-	const char *at;
-	ssize_t got;
-
-	sort(order, locks, count);
-	buffer_reserve(&text, most + 1);
-	got = read(note->fd, text.data, most);
-	if (got > 0) {
-		text.data[got] = '\0';
-		at = text.data;
-		all = true;
-		for (size_t i = 0; i < count && all; i++)
-			all = read_parting(&at, text.data + got,
-					   &partings[order[i]]);
-	}
-	buffer_release(&text);
-	return all;
-}
-
-/* The hold that the keeper kept is ours now. */
-static void adopt_holds(const struct note *note, struct lock *const *locks,
-			size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		strlcpy(locks[i]->grant.hold,
-			note->hold[rank(locks[i], locks, count)],
-			sizeof(locks[i]->grant.hold));
-}
-
-enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
-			      struct parting partings[LOCKS_MOST])
-{
-	enum dismissal dismissal = DISMISSED_NONE;
-	DIR *notes = open_notes();
-	struct note note = {0};
-	bool found, held;
-
-	if (notes == NULL)
-		return DISMISSED_NONE;
-	for (;;) {
-		found = find_note(notes, locks, count, &note);
-		held = found && note.hold[0][0] != '\0';
-		if (!held || unlinkat(dirfd(notes), note.name, 0) == 0)
-			break;
-		close(note.fd);
-	}
-	closedir(notes);
-	if (!found)
-		return DISMISSED_NONE;
-	if (held)
-		adopt_holds(&note, locks, count);
-	note.gives_back &= partings != NULL;
-	if (dismiss(&note, locks[0])) {
-		dismissal = DISMISSED_LEFT;
-		if (note.gives_back &&
-		    read_partings(&note, locks, count, partings))
-			dismissal = note.near == NEAR_ALL ? DISMISSED_DONE
-							  : DISMISSED_ELSEWHERE;
-	}
-	close(note.fd);
-	return dismissal;
 }
 
 /* --- its own process ---------------------------------------------------- */
@@ -874,7 +249,8 @@ pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 		close(ends[0]);
 		deadline_after_fork();
 		detach(keeper, locks, count);
-		noted = write_notes(keeper, locks, count) == 0;
+		noted = note_write(&keeper->notes, keeper->process.pid, locks,
+				   count) == 0;
 		report(ends[1], noted ? 0 : errno != 0 ? errno : EIO);
 		if (!noted)
 			_exit(EXIT_SYSTEM);
@@ -976,8 +352,7 @@ static void refresh_notes(struct keeping *keeping)
 {
 	if (!deadline_passed(keeping->refresh))
 		return;
-	futimens(keeping->keeper->servers, NULL);
-	futimens(keeping->keeper->note, NULL);
+	note_refresh(&keeping->keeper->notes);
 	keeping->refresh = deadline_in(keeping->locks[0]->wish.ttl);
 }
 
@@ -1005,7 +380,6 @@ static void send_loss(struct keeper *keeper)
 /* A release that comes now is not kept waiting (keeper.h). */
 static void heed_release(struct keeper *keeper)
 {
-	ssize_t written;
 	int number;
 
 	if (!signals_have_come(keeper->signals))
@@ -1013,8 +387,7 @@ static void heed_release(struct keeper *keeper)
 	number = signals_next();
 	if (keeper->left || (number != SIGUSR1 && number != SIGUSR2))
 		return;
-	written = write(keeper->note, LEAVES, strlen(LEAVES));
-	(void)written; /* then it waits as long as it does for any keeper */
+	note_leave(&keeper->notes);
 	keeper->left = true;
 }
 

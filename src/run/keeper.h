@@ -9,7 +9,7 @@
  *	in the child:
  *		kept = keeper_keep(&keeper, locks, count, &why);
  *		... release the lock, but for KEPT_GIVEN_BACK ...
- *		keeper_forget(&keeper, locks, count, partings);
+ *		note_forget(&keeper.notes, locks, count, partings);
  *	in the parent, which then only prints and exits: the connections are the
  *	child's
  *
@@ -34,19 +34,12 @@
  * lives; after that it is looked at every few ms, and is forgotten as soon as nobody
  * lives in it.
  *
- * `redlock release` by the same user on this machine is no loss: it finds the
- * keeper by a note in the runtime directory (runtime.h), which names its process,
- * the token and KEY, and has it give the lock back, by SIGUSR2. The keeper does so at its
- * own servers, whatever servers the release names (a token is nobody else's, but for an
- * owner's, below), appends to its note how that
- * went, and ends. So nobody ever takes KEY from a process that goes on, and a release
- * that goes astray leaves no lock that nobody renews. A keeper of several locks has one
- * note with all of them, and is ended by the release of all; the release of some of them
- * is a loss. A release from elsewhere, such as another pid namespace, cannot be told
- * from a loss.
- *
- * A note is removed once its keeper's pid is nobody's. What /proc does not show, or not
- * to us, may live: it is neither signalled nor forgotten.
+ * `redlock release` by the same user on this machine is no loss: it finds the keeper by
+ * a note (note.h), and has it give the lock back, by SIGUSR2 (dismissal.h). The keeper does
+ * so at its own servers, whatever servers the release names (a token is nobody else's, but
+ * for an owner's), appends to its note how that went, and ends. A keeper of several locks is
+ * ended by the release of all; the release of some of them is a loss. A release from
+ * elsewhere, such as another pid namespace, cannot be told from a loss.
  *
  * Once in a ttl it makes its notes as if they were new: what cleans /tmp up removes what is
  * old.
@@ -56,25 +49,6 @@
  * keeper appends to its note at once that it leaves the locks to the release, and goes on
  * stopping PID, as if none had come. When PID has ended, it gives back itself what the
  * release has not.
- *
- * Keepers and releases of an earlier redlock only know SIGUSR1, at which a keeper ends and
- * leaves the lock to whoever has sent it. A keeper that knows SIGUSR2 has a second note,
- * with the names of its servers, and how long a round with them may take: a release
- * waits for a few of these.
- *
- * The token of a reentrant lock does not say which of its holds a release is for: several
- * keepers may keep one each, and what `acquire` has taken without a keeper is held, too.
- * No process may go on without its hold because of somebody else's release. So a hold
- * that nobody keeps goes first (keeper_has_hold, lock_adopt_untracked), of several keys
- * if there is one of each: each acquire has a release of its own. If only some servers
- * say that they have given one back, that is all that is done. Else one keeper is
- * ended, and it is its hold that is given back: one at the servers that the release names
- * (nearness.h) goes before one at some of them, then that of the nearest process above
- * the release, or else the latest. A keeper at none of them keeps another lock, whose
- * owner has the same token, or this one, whose servers have other names: it is not ended,
- * and no hold but an untracked one is given back (keeper_is_elsewhere). If requests of the
- * first attempt were lost, so that it may have given one back, it is not ended, either.
- * Whoever removes the note ends that keeper, so of two releases at once each has its own.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H
@@ -84,11 +58,12 @@
 
 #include "base/error.h"
 #include "lock/lock.h"
+#include "run/note.h"
 #include "run/process.h"
 
 enum keeper_result {
 	KEPT_TO_THE_END,  /* PID has ended */
-	KEPT_CALLED_BACK, /* keeper_dismiss: by a release of the user's */
+	KEPT_CALLED_BACK, /* dismissal.h: by a release of the user's */
 	KEPT_GIVEN_BACK, /* an earlier redlock's release: the lock is not ours to give
 			  * back any more */
 	KEPT_UNTIL_TOLD, /* a signal has come */
@@ -106,7 +81,7 @@ struct keeper {
 	int64_t kill_after;     /* ms between the two */
 	int64_t max_hold;       /* ms, 0: none */
 	int signals;            /* descriptor (signals.h) */
-	int note, servers;      /* descriptors of its two notes */
+	struct own_notes notes;
 	/* called before PID is sent a signal because of LOST or OVERDUE */
 	void (*tell)(const struct keeper *keeper, enum keeper_result kept,
 		     const struct error *why);
@@ -131,7 +106,7 @@ bool keeper_is_over(const struct keeper *keeper);
 void keeper_explain_end(const struct keeper *keeper, struct error *error);
 
 /* 0 in the child; the child's pid in the parent, after the child can be found by
- * _dismiss; or -1 with *error, and there is no child. */
+ * dismissal.h; or -1 with *error, and there is no child. */
 pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 		  size_t count, struct error *error);
 
@@ -140,45 +115,7 @@ pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 			       size_t count, struct error *why);
 
-/* How the release of a lock has ended. */
-struct parting {
-	enum lock_result result; /* LOCK_OK, _NOT_HELD or _ERROR */
-	bool unsure;             /* lock_release_is_unsure */
-	struct error error;      /* but for LOCK_OK */
-};
-
-/* Removes the note of this process, and tells whoever has dismissed it of the partings,
- * by index. NULL: the locks were left. */
-void keeper_forget(const struct keeper *keeper, struct lock *const *locks,
-		   size_t count, const struct parting *partings);
-
 /* In the parent: has the child give the lock back and end, and waits for that. */
 void keeper_recall(pid_t child);
-
-/* Whether a keeper of this user's keeps a hold of these reentrant locks, all of its own. */
-bool keeper_has_hold(struct lock *const *locks, size_t count);
-
-/* Whether one may keep these locks, all of its own, which could not be found: *error says
- * why. */
-bool keeper_is_hidden(struct lock *const *locks, size_t count,
-		      struct error *error);
-
-/* Whether keepers keep such holds only at servers that these locks do not have: *error
- * says so. Then none but an untracked one is to be released. */
-bool keeper_is_elsewhere(struct lock *const *locks, size_t count,
-			 struct error *error);
-
-enum dismissal {
-	DISMISSED_NONE, /* there is no such keeper, or it has not ended in time */
-	DISMISSED_LEFT, /* it leaves the locks: they are ours to release */
-	DISMISSED_DONE, /* it has given them back: partings, by index, say how */
-	DISMISSED_ELSEWHERE, /* so it has, at servers that are not all ours */
-};
-
-/* Ends a keeper of this user's that keeps these locks, all of its own; while it stops
- * PID, it only leaves them. If they are reentrant, its holds are theirs from then on.
- * partings: NULL if it is to leave them. */
-enum dismissal keeper_dismiss(struct lock *const *locks, size_t count,
-			      struct parting partings[LOCKS_MOST]);
 
 #endif

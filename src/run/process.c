@@ -56,6 +56,11 @@ static size_t read_text(pid_t pid, const char *file, char *text, size_t size)
 	return (size_t)length;
 }
 
+bool process_exists(pid_t pid)
+{
+	return kill(pid, 0) == 0 || errno == EPERM;
+}
+
 bool process_command_line(pid_t pid, struct buffer *text)
 {
 	char line[COMMAND_LINE];

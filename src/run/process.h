@@ -27,6 +27,9 @@ bool process_proc_is_ours(void);
 /* False if there is none. */
 bool process_read(struct process *process, pid_t pid);
 
+/* Even if /proc does not show it. */
+bool process_exists(pid_t pid);
+
 /* A pidfd, or -1 with errno, also if none can be used to send; and sends a signal by it. */
 int process_pidfd(pid_t pid);
 int process_send(int pidfd, int number);
