@@ -16,6 +16,7 @@
 #include "stands.h"
 #include "wait/waiter.h"
 
+#define NOTE_TIME 30000 /* ms (run.c) */
 #define SPARED \
 	(20 *  \
 	 MS) /* that a client which need not run stays away, at the least */
@@ -364,17 +365,37 @@ static const char *end_of(struct client *client)
 struct giving {
 	struct client *client;
 	struct session *session;
-	int64_t left; /* ms, of --min-hold */
+	int64_t left;   /* ms, of --min-hold */
+	bool succeeded; /* COMMAND has */
 };
+
+/* As run.c has it. */
+static struct deadline release_end(const struct session *each)
+{
+	struct deadline round = deadline_in(each->quorum.timeout);
+
+	if (!each->lock.is_to_be_told)
+		return round;
+	return deadline_later(round, deadline_earlier(each->lock.grant.valid,
+						      deadline_in(NOTE_TIME)));
+}
 
 static void release_one(void *context, size_t i)
 {
 	struct giving *giving = context;
+	struct client *client = giving->client;
 	struct session *each = session_at(giving->session, i);
+	struct deadline until;
 	struct error error;
 
-	lock_release(&each->lock, giving->left > 0 ? giving->left : 0,
-		     deadline_in(each->quorum.timeout), &error);
+	each->lock.is_to_be_told =
+		each->settings->once_in > 0 && giving->succeeded;
+	until = release_end(each);
+	if (each->lock.is_to_be_told)
+		once_releases(client->number, plan_wanted(client->number, i),
+			      clock_when(&client->process.boot, until.at * MS));
+	lock_release(&each->lock, giving->left > 0 ? giving->left : 0, until,
+		     &error);
 }
 
 static void give_back(struct giving *giving, const char *how,
@@ -382,16 +403,19 @@ static void give_back(struct giving *giving, const char *how,
 {
 	struct session *session = giving->session;
 	struct client *client = giving->client;
-	bool succeeded = strcmp(how, "exit 0") == 0;
+	bool succeeded = strcmp(how, "exit 0") == 0 && lost == NULL;
 
+	giving->succeeded = succeeded;
 	for (size_t i = 0; i < session->count; i++) {
-		bool is_lost = session->locks[i] == lost;
-
-		lock_note_end(session->locks[i], 0, is_lost ? "lost" : how);
-		if (succeeded && !is_lost)
+		/* one of several is all */
+		lock_note_end(session->locks[i], 0,
+			      lost != NULL ? "lost" : how);
+		if (succeeded)
 			once_succeeded(client->number,
 				       plan_wanted(client->number, i));
 	}
+	if (succeeded && session->settings->once_in > 0)
+		plan_succeeds(client->number);
 	threads_each(session->count, release_one, giving);
 	for (size_t i = 0; succeeded && i < session->count; i++)
 		once_released(client->number, plan_wanted(client->number, i),
@@ -402,7 +426,7 @@ static void give_back(struct giving *giving, const char *how,
 static void hold(struct client *client, struct session *session)
 {
 	const struct client_plan *its = client->plan;
-	struct giving giving = {client, session, 0};
+	struct giving giving = {client, session, 0, false};
 	const char *how = "not started";
 	const struct lock *lost = NULL;
 	struct watchdogs watchdogs = {0};
@@ -635,6 +659,7 @@ static void die(struct process *process)
 		judge_dies(client->number, k, client_token(client->number, k));
 	judge_served(client->number);
 	judge_killed(client->number);
+	once_killed(client->number);
 	client->supervisor = NULL;
 	client->session = client->trying = NULL;
 	client->scripts = NULL;

@@ -678,6 +678,11 @@ void judge_broken(size_t key)
 	broken[key] = world_now;
 }
 
+bool judge_was_broken(size_t key, int64_t since)
+{
+	return broken[key] >= since;
+}
+
 /* It has tried to get one key, which may have been taken away before it had it all. (A server
  * that is cut off as its fence is raised costs a round, and one to give back what it has. Then it
  * tries again, if it has the time.) */

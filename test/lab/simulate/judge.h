@@ -70,8 +70,9 @@ void judge_killed(size_t client);
  * for 3 s: only what a request has got it lasts longer. */
 void judge_dies(size_t client, size_t key, const char *token);
 
-/* break --now begins to take a key away. */
+/* break --now begins to take a key away; whether that was so since then. */
 void judge_broken(size_t key);
+bool judge_was_broken(size_t key, int64_t since);
 
 /* A script whose lease was over was told that it has been prolonged: the lock is still its
  * own, and nobody has held the key in between. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "judge.h"
 
 #define SUCCESSES 256 /* of a key, the last ones */
@@ -191,10 +192,89 @@ void once_succeeded(size_t client, size_t key)
 		*success_at(key, counts[key]++) = runs[client][key];
 }
 
+static unsigned deaths[CLIENTS_MOST];
+
+/* A release of a success, while it goes on. */
+struct debt {
+	size_t client, key;
+	unsigned deaths;
+	struct run run;
+	bool noted[NODES_MOST];
+};
+
+static struct debt *debts[CLIENTS_MOST][KEYS_MOST]; /* of each, the last one */
+
+/* It is not long in the history if others run after it. ballot: the release has returned. */
+static void look_at_debt(struct debt *debt, const struct ballot *ballot)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		debt->noted[i] |=
+			read_success(&nodes[i], debt->key, debt->run.token) >=
+				0 ||
+			(ballot != NULL && ballot->vote[i] == VOTE_YES &&
+			 !quorum_has_broken(ballot->quorum, i));
+}
+
+/* Servers that a quorum can be made of are asked again every round; new connections and what was
+ * lost may take longer. */
+static int64_t last_rounds(size_t client)
+{
+	return 2 * plan.client[client].timeout * MS + SECOND + 8 * plan_way();
+}
+
+static void check_debt(const struct debt *debt)
+{
+	int64_t since = world_now - last_rounds(debt->client);
+	size_t able = 0, noted = 0;
+
+	for (size_t i = 0; i < plan.servers; i++) {
+		able += debt->run.at[i].granted && is_kept(&debt->run, i) &&
+			nodes[i].lost < debt->run.began &&
+			plan_is_well(debt->client, i, since);
+		noted += debt->noted[i];
+	}
+	if (able > plan.servers / 2 && noted <= plan.servers / 2)
+		world_violation("client %zu has succeeded with %s, which only "
+				"%zu servers have noted, and most were there "
+				"before its lease was over",
+				debt->client, plan.key[debt->key].name, noted);
+}
+
+static void do_look_at_debt(void *context, uint64_t value)
+{
+	struct debt *debt = context;
+
+	(void)value;
+	look_at_debt(debt, NULL);
+	if (debt->deaths == deaths[debt->client] &&
+	    !judge_was_broken(debt->key, debt->run.began))
+		check_debt(debt);
+	if (debts[debt->client][debt->key] == debt)
+		debts[debt->client][debt->key] = NULL;
+	free(debt);
+}
+
+void once_releases(size_t client, size_t key, int64_t until)
+{
+	struct debt *debt = xcalloc(1, sizeof(*debt));
+
+	*debt = (struct debt){
+		client, key, deaths[client], runs[client][key], {false}};
+	debts[client][key] = debt;
+	world_at(until, do_look_at_debt, debt, 0);
+}
+
+void once_killed(size_t client)
+{
+	deaths[client]++;
+}
+
 void once_released(size_t client, size_t key, const struct ballot *ballot)
 {
 	if (plan.key[key].once_in == 0)
 		return;
+	if (debts[client][key] != NULL)
+		look_at_debt(debts[client][key], ballot);
 	for (size_t n = first_of(key); n < counts[key]; n++) {
 		struct run *run = success_at(key, n);
 

@@ -5,6 +5,9 @@
  *    a quorum has noted that success and has not forgotten it.
  *  - COMMAND is not refused if no run that succeeded began within DURATION: a job must
  *    not rest for ever.
+ *  - While KEY is certainly held, for 30 seconds at most, the release of a success goes on: if
+ *    most of the servers that granted it are there again for some rounds before that is over, a
+ *    quorum has noted it.
  *
  * A success is a COMMAND that its guard did not stop, with exit status 0, under a lock that
  * was not lost. A server has noted it once it has answered the first request of the release
@@ -41,8 +44,14 @@ void once_take(size_t client);
 void once_begin(size_t client, size_t key, const char *token);
 void once_succeeded(size_t client, size_t key);
 
+/* The release of a success begins, and may go on until then (us). */
+void once_releases(size_t client, size_t key, int64_t until);
+
 /* That release has returned. */
 void once_released(size_t client, size_t key, const struct ballot *ballot);
+
+/* The client was killed: its release goes on no more. */
+void once_killed(size_t client);
 
 /* COMMAND was refused, as a run has succeeded. */
 void once_refused(size_t client, size_t key);

@@ -1828,6 +1828,36 @@ static bool is_hidden(size_t client)
 	       world_now >= hides_at() && plan_storms();
 }
 
+/* Until when (us) the storm lasts that goes on. */
+static int64_t storm_ends(void)
+{
+	size_t i = 0;
+
+	while (i < plan.stretches && world_now >= plan.stretch[i].begins)
+		i++;
+	return i < plan.stretches ? plan.stretch[i].begins : 0;
+}
+
+/* For longer than a round, and not as long as the lease. */
+void plan_succeeds(size_t client)
+{
+	static struct chance chance;
+	const struct client_plan *its = &plan.client[client];
+	struct fault fault = {.kind = FAULT_BUSY,
+			      .detail = (int64_t)plan.servers / 2 + 1};
+
+	if (!plan.refuses || !plan_storms())
+		return;
+	if (chance.state == 0)
+		chance = chance_of(plan.seed, 28);
+	fault.node =
+		(size_t)chance_between(&chance, 0, (int64_t)plan.servers - 1);
+	fault.lasts =
+		chance_between(&chance, its->timeout, its->ttl * 2 / 3) * MS;
+	if (chance_is(&chance, 400) && world_now + fault.lasts < storm_ends())
+		befall(&fault);
+}
+
 bool plan_is_late(size_t client)
 {
 	if (is_hidden(client))

@@ -242,6 +242,10 @@ int64_t plan_needless(size_t client);
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);
 
+/* COMMAND of this client has succeeded, and --once-in counts that: the servers are often busy just
+ * then, if plan.refuses. */
+void plan_succeeds(size_t client);
+
 /* Whether it is cut off once it holds its key: COMMAND is to last until its guard ends it. */
 bool plan_is_late(size_t client);
 
