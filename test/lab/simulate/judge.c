@@ -973,10 +973,12 @@ static void do_look(void *context, uint64_t value)
 	/* it may be killed while it still waits for the last answers */
 	bool over = !plan_storms() && !is_owned(left) &&
 		    killed[left->client] < left->tried;
+	int64_t since = world_now - 2 * SECOND;
 
 	(void)value;
 	for (size_t i = 0; over && i < plan.servers; i++)
 		if (nodes[i].up && !plan_has_flushed(i) &&
+		    (!plan.watches || plan_is_well(left->client, i, since)) &&
 		    store_lease(nodes[i].store, node_now(&nodes[i]) / MS, name,
 				token) >= 0)
 			world_violation("%s still has %s for a client that has "

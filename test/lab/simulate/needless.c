@@ -8,8 +8,8 @@
 #define LOOKS (100 * MS) /* from one look to the next */
 #define TOKENS_MOST (2 * CLIENTS_MOST)
 
-/* us: until when each client's wait was explained by something. */
-static int64_t explained[CLIENTS_MOST];
+/* us: until when each client's wait was explained by something; by more than young records. */
+static int64_t explained[CLIENTS_MOST], held_up[CLIENTS_MOST];
 
 static bool is_same(struct word word, const char *text)
 {
@@ -56,10 +56,12 @@ static bool is_any_left(size_t client, size_t key)
 	return false;
 }
 
-static bool is_free_for(size_t client, size_t key)
+/* young: records may be, too. */
+static bool is_free_for(size_t client, size_t key, bool young)
 {
-	int64_t since = world_now - plan_needless(client);
-	bool left = is_any_left(client, key);
+	int64_t since = world_now - (young ? plan_needless_young(client)
+					   : plan_needless(client));
+	bool left = !young && is_any_left(client, key);
 	size_t count = 0;
 
 	for (size_t i = 0; i < plan.servers; i++)
@@ -69,26 +71,38 @@ static bool is_free_for(size_t client, size_t key)
 	return count > plan.servers / 2;
 }
 
-/* Whoever takes nothing waits until nobody has the key, and he is not judged. Nor are those who want
- * several keys: they have some while they wait for others. And if a server's answers take as long as
- * a round, nothing can be had soon. */
+static void judge(size_t client, int64_t since, int64_t most)
+{
+	int64_t lasts = world_now - since;
+
+	if (lasts > figures.needless && most == plan_needless(client))
+		figures.needless = lasts;
+	if (lasts > most)
+		world_violation("client %zu waits for %s, and for %.3f s "
+				"nothing has stood in its way",
+				client, plan.key[plan.client[client].key].name,
+				(double)lasts / 1e6);
+}
+
+/* Those who want several keys are not judged: they have some while they wait for others. And if a
+ * server's answers take as long as a round, nothing can be had soon. Whoever takes nothing waits until
+ * nobody has the key, which is known of exclusive keys. It begins no records: so if most of the servers
+ * have lost theirs, nothing but time tells that they have forgotten nobody. */
 static void look_at(size_t client)
 {
 	const struct client_plan *its = &plan.client[client];
-	int64_t lasts;
+	bool takes = its->kind != KIND_NONE,
+	     judged = takes ||
+		      (plan.key[its->key].kind == KIND_EXCLUSIVE && !its->poll);
+	bool waits = judged && !plan.several && judge_waits(client) &&
+		     !judge_is_full(its->key) && plan_is_near(client);
 
-	if (its->kind == KIND_NONE || plan.several || !judge_waits(client) ||
-	    judge_is_full(its->key) || !plan_is_near(client) ||
-	    !is_free_for(client, its->key))
+	if (!waits || !is_free_for(client, its->key, false))
 		explained[client] = world_now;
-	lasts = world_now - explained[client];
-	if (lasts > figures.needless)
-		figures.needless = lasts;
-	if (lasts > plan_needless(client))
-		world_violation("client %zu waits for %s, and for %.3f s "
-				"nothing has stood in its way",
-				client, plan.key[its->key].name,
-				(double)lasts / 1e6);
+	if (!waits || takes || !is_free_for(client, its->key, true))
+		held_up[client] = world_now;
+	judge(client, explained[client], plan_needless(client));
+	judge(client, held_up[client], plan_needless_young(client));
 }
 
 static void do_look(void *context, uint64_t value)
@@ -105,7 +119,7 @@ void needless_granted(size_t key)
 {
 	for (size_t i = 0; i < plan.clients; i++)
 		if (plan.client[i].key == key)
-			explained[i] = world_now;
+			explained[i] = held_up[i] = world_now;
 }
 
 void needless_watch(void)

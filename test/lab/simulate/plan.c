@@ -7,6 +7,7 @@
 #include "client.h"
 #include "judge.h"
 
+#define WATCHED_TTL 15000     /* ms: a heartbeat is as long as it can be */
 #define HIDES_AT (2 * SECOND) /* before that servers dump what all know */
 #define HIDDEN_TTL 10000      /* ms: long enough for others to come meanwhile */
 #define DRIFT 4800 /* millionths that a clock is fast or slow, at most */
@@ -35,9 +36,10 @@
 #define NEW (12 * SECOND)           /* in which all is well, if it begins so */
 #define PEACE (60 * SECOND)
 #define COMING \
-	(5 * SECOND)  /* from the time when some come to when they come again */
-#define NEEDLESS 2000 /* ms that a wait may need: rounds and pauses */
-#define CONTENDER (100 * MS) /* more, for each who waits: split votes */
+	(5 * SECOND) /* from the time when some come to when they come again */
+#define DESERTED (7 * SECOND) /* until all who came before have ended */
+#define NEEDLESS 2000         /* ms that a wait may need: rounds and pauses */
+#define CONTENDER (100 * MS)  /* more, for each who waits: split votes */
 
 struct plan plan;
 bool plan_permits, plan_several, plan_crowds, plan_peace;
@@ -275,7 +277,7 @@ static void draw_away(uint64_t seed)
 	struct chance chance = chance_of(seed, 7);
 	size_t first = (size_t)chance_between(&chance, 0, NODES_MOST);
 
-	if (plan.servers < 3 || plan.hides ||
+	if (plan.servers < 3 || plan.hides || plan.watches ||
 	    (!plan.crowds && !chance_is(&chance, plan.peace ? 300 : 150)))
 		return;
 	for (size_t i = 0; i < plan.keys; i++)
@@ -484,6 +486,33 @@ static void draw_peace(struct chance *chance)
 					may_be_script(i);
 }
 
+/* Their heartbeats are far apart, so that it is seen who is told of something only with the next. */
+static void draw_watches(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 29);
+
+	plan.deserted = INT64_MAX;
+	if (plan.servers < 3 || plan.mishaps || plan.several || plan_permits ||
+	    !chance_is(&chance, 250))
+		return;
+	plan.watches = true;
+	if (chance_is(&chance, 500))
+		plan.deserted = chance_between(&chance, 20, 25) * SECOND;
+	for (size_t i = 0; i < plan.keys; i++) {
+		plan.key[i].kind = KIND_EXCLUSIVE;
+		plan.key[i].mixed = false;
+		plan.key[i].ttl = WATCHED_TTL;
+	}
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->kind = i % 2 == 0 ? KIND_EXCLUSIVE : KIND_NONE;
+		client->hold = 800;
+		if (client->kind == KIND_NONE)
+			client->nonblock = client->poll = false;
+	}
+}
+
 /* Some clients take keys away. Who runs on beside the next holder is known of exclusive keys
  * only, so all are. */
 static void draw_forcers(struct chance *chance)
@@ -654,6 +683,9 @@ int64_t plan_return(size_t client, struct chance *chance)
 	if (plan.crowds)
 		return (world_now / CROWDED + 1) * CROWDED +
 		       chance_between(chance, 0, 2 * MS);
+	if (plan.peace && world_now > plan.deserted &&
+	    plan.client[client].kind != KIND_NONE)
+		return PEACE;
 	if (plan.peace)
 		return (world_now / COMING + 1) * COMING +
 		       chance_between(chance, 0, plan.apart);
@@ -756,6 +788,14 @@ int64_t plan_needless(size_t client)
 
 	return (NEEDLESS + splits) * MS + 20 * plan_way() +
 	       (int64_t)plan.key[its->key].users * CONTENDER;
+}
+
+int64_t plan_needless_young(size_t client)
+{
+	const struct client_plan *its = &plan.client[client];
+
+	return (longest_ttl() + 2 * lease_heartbeat(its->ttl)) * MS +
+	       plan_needless(client);
 }
 
 int64_t plan_free(void)
@@ -977,6 +1017,33 @@ static void draw_mishaps(void)
 		};
 }
 
+/* One server, so that most are there; at the end most of them are emptied. */
+static void draw_stops(void)
+{
+	struct chance chance = chance_of(plan.seed, 30);
+	size_t node =
+		(size_t)chance_between(&chance, 0, (int64_t)plan.servers - 1);
+	int64_t count = chance_between(&chance, 2, 10);
+
+	for (int64_t n = 0; n < count; n++)
+		plan.fault[plan.faults++] = (struct fault){
+			.kind = FAULT_STOP,
+			.at = chance_between(&chance, 0, PEACE / COMING - 1) *
+				      COMING +
+			      chance_between(&chance, 0, SECOND),
+			.lasts = chance_between(&chance, 1, 8) * SECOND,
+			.node = node,
+			.detail = (int64_t)(chance_draw(&chance) >> 1),
+			.aims = chance_is(&chance, 800),
+		};
+	if (plan.deserted < INT64_MAX)
+		plan.fault[plan.faults++] = (struct fault){
+			.kind = FAULT_EMPTIED,
+			.at = plan.deserted + DESERTED,
+			.node = node,
+		};
+}
+
 static void draw_faults(struct chance *chance)
 {
 	struct chance cutting = chance_of(plan.seed, 11);
@@ -990,6 +1057,8 @@ static void draw_faults(struct chance *chance)
 		plan.stretches = 1;
 		plan.stretch[0] = (struct stretch){0, 0, PEACE};
 		draw_mishaps();
+		if (plan.watches)
+			draw_stops();
 		return;
 	}
 	if (plan.begins_calm) {
@@ -1104,6 +1173,7 @@ static void draw_way(uint64_t seed)
 	plan.peace = chance_is(&chance, PEACEFUL) || plan_peace;
 	if (plan.peace) {
 		draw_peace(&chance);
+		draw_watches(seed);
 		draw_away(seed);
 		return;
 	}
@@ -1218,6 +1288,9 @@ void plan_print(void)
 		printf("nothing befalls anybody, and clients come within %.3f "
 		       "s\n",
 		       (double)plan.apart / 1e6);
+	if (plan.watches)
+		printf("many only wait, and a server is stopped now and "
+		       "then\n");
 	if (plan.crowds)
 		printf("all clients come at the same moment\n");
 	if (plan.sites)
@@ -1536,11 +1609,38 @@ static void lose_record(struct node *node, size_t client)
 	evict(node, key, true);
 }
 
+static bool is_held(const struct node *node)
+{
+	for (size_t k = 0; k < plan.keys; k++)
+		if (store_type(node->store, node_now(node) / MS, name_of(k)) !=
+		    NULL)
+			return true;
+	return false;
+}
+
+/* plan.deserted: nobody has anything that they could forget, and whoever waits is told by one
+ * server at least that it has known the key for long. */
+static void desert(const struct node *node)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		if (is_held(&nodes[i])) {
+			world_tell("servers", "may not forget now");
+			return;
+		}
+	lost = world_now;
+	for (size_t n = 0; n <= plan.servers / 2; n++)
+		empty(&nodes[(node->number + n) % plan.servers]);
+}
+
 static void forget(struct node *node, const struct fault *fault)
 {
 	bool empties = fault->kind == FAULT_EMPTIED;
 	bool evicts = fault->kind == FAULT_EVICTED;
 
+	if (plan.watches) {
+		desert(node);
+		return;
+	}
 	note_sick(node, until_back(fault), true);
 	if (evicts && plan.records) {
 		lose_record(node, fault->host);
@@ -1906,15 +2006,6 @@ void plan_held(size_t client)
 	}
 }
 
-static bool is_held(const struct node *node)
-{
-	for (size_t k = 0; k < plan.keys; k++)
-		if (store_type(node->store, node_now(node) / MS, name_of(k)) !=
-		    NULL)
-			return true;
-	return false;
-}
-
 /* From time to time a server dumps its data to its disk. The worst it can forget is a lease
  * but not the record, so where servers may do so there is no dump while a key is held. */
 static void do_save(void *context, uint64_t value)
@@ -2027,7 +2118,8 @@ static void pass_weeks(void)
 {
 	struct chance chance = chance_of(plan.seed, 24);
 
-	for (int64_t at = COMING; plan.peace && !plan.mishaps && at < PEACE;
+	for (int64_t at = COMING;
+	     plan.peace && !plan.mishaps && !plan.watches && at < PEACE;
 	     at += COMING)
 		if (chance_is(&chance, 700))
 			world_at(at - 100 * MS, do_pass_week, NULL, 0);

@@ -176,6 +176,10 @@ struct plan {
 	bool mishaps; /* some are killed there, and servers emptied; records become old */
 	bool records; /* there servers lose records, but not the keys, and requests of owners
 		       * arrive twice: whose holds are counted. Fences are not judged */
+	bool watches; /* many clients take nothing there (redlock wait), and a server is stopped
+		       * now and then while others have the key */
+	int64_t deserted; /* us: then, from when on nobody else comes; most servers are emptied
+			   * after that. INT64_MAX: never */
 	int64_t apart; /* us: then, at most */
 	struct key_plan key[KEYS_MOST];
 	struct client_plan client[CLIENTS_MOST];
@@ -238,6 +242,9 @@ int64_t plan_free(void);
  * those, too, if so many servers are away that each who waits needs the votes of all others: then
  * votes split often, and each time for a random pause. */
 int64_t plan_needless(size_t client);
+
+/* The same for one that takes nothing, if it is not known how old the records are. */
+int64_t plan_needless_young(size_t client);
 
 /* This client holds its key: what was armed befalls it soon. */
 void plan_held(size_t client);
