@@ -753,6 +753,17 @@ loses_record() {
 	done
 }
 
+@test "a release by token frees KEY where the record was lost, as on the other servers" {
+	servers_start 3
+	export REDLOCK_QUARANTINE=0
+	redlock acquire -r --token me "$KEY"
+	wait_until '[[ $(rcli 0 HGET "$KEY" me)$(rcli 1 HGET "$KEY" me)$(rcli 2 HGET "$KEY" me) == 111 ]]'
+	rcli 2 DEL "$(record)"
+	redlock release "$KEY" me
+	expect 0
+	wait_until 'key_free 0 1 2'
+}
+
 @test "a release that arrives twice where the record was lost counts once" {
 	local times
 	behind_proxy

@@ -19,7 +19,7 @@ local function pick_hold()
   local known = known_holds()
   table.sort(known)
   local untracked = known[1] and known[1]:find('^%+')
-  if hold:find('^%*%+') and not untracked then
+  if hold:find('^%*%+') and not untracked and #known >= held then
     return false
   end
   try('hset', record, 'last:' .. token, hold .. ' ' .. past:sub(1, 10 * #hold)) -- others may come in between
