@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/lease.h"
 #include "client.h"
 #include "needless.h"
 
@@ -802,6 +803,19 @@ static bool is_spared(size_t waiter, size_t holder, size_t key)
 	       plan.client[holder].plain;
 }
 
+/* Whether some server's clock was set back after the waiter had come there, and less than a heartbeat
+ * before the holder came: until the waiter asks again there, all who come pass. */
+static bool is_set_back(size_t waiter, size_t holder)
+{
+	int64_t asks = lease_heartbeat(plan.client[waiter].ttl) * MS + SECOND;
+
+	for (size_t i = 0; i < plan.servers; i++)
+		if (nodes[i].set_back > waits[waiter].since &&
+		    nodes[i].set_back + asks > waits[holder].since)
+			return true;
+	return false;
+}
+
 /* Whether both came when it was calm and stood in line, the one the waiter long before
  * the holder. (After a split vote a waiter is not in line for a moment, and whoever asks
  * then may get KEY. A client that wants several keys stands in one line after the other,
@@ -814,6 +828,7 @@ static bool is_passed(size_t waiter, size_t holder, size_t key)
 	return waits[waiter].waits && its->key == key && its->also_count == 0 &&
 	       plan_is_near(waiter) && !plan.crowds && !plan.peace &&
 	       !is_spared(waiter, holder, key) &&
+	       !is_set_back(waiter, holder) &&
 	       cannot_share(its->kind, plan.client[holder].kind) &&
 	       !plan.client[holder].nonblock && !plan.client[holder].poll &&
 	       calm_since(waits[waiter].since) == waits[waiter].since &&

@@ -561,6 +561,27 @@ static void draw_cuts(uint64_t seed)
 	draw_forcers(&chance);
 }
 
+/* So many want a key that some come long after others who still wait. */
+static void draw_steps(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 31);
+
+	if (!plan.set_back || plan.crowds || plan.cuts || plan.several ||
+	    !chance_is(&chance, 500))
+		return;
+	plan.steps = true;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		if (plan.key[client->key].kind != KIND_EXCLUSIVE)
+			continue;
+		client->think = chance_between(&chance, 0, 500);
+		client->hold = chance_between(&chance, 500, 1500);
+		client->nonblock = client->poll = false;
+		client->limit = -1;
+	}
+}
+
 /* Hosts, and clocks of servers. */
 static void draw_boots(uint64_t seed)
 {
@@ -573,6 +594,7 @@ static void draw_boots(uint64_t seed)
 	plan.flushes = chance_is(&chance, 150);
 	plan.begins_calm = chance_is(&calm, 200) && !plan.hides &&
 			   !plan.set_back && !plan.flushes;
+	draw_steps(seed);
 }
 
 /* Those who wait for long enough see the servers again before their limit is over, in one try.
@@ -1089,6 +1111,7 @@ static void draw_faults(struct chance *chance)
 		calm->settled = calm->begins + 2 * SECOND + quarantine * MS;
 		calm->ends = calm->settled + (plan.sites    ? 4 * CROWDS
 					      : plan.crowds ? CROWDS
+					      : plan.steps  ? 2 * STRETCH
 							    : STRETCH);
 		at = calm->ends;
 	}
@@ -1309,7 +1332,8 @@ void plan_print(void)
 	if (plan.agrees)
 		printf("clocks are not set\n");
 	if (plan.set_back)
-		printf("clocks of servers are set back\n");
+		printf("clocks of servers are set back%s\n",
+		       plan.steps ? ", while others wait in line, too" : "");
 	if (plan.breaks)
 		printf("now and then one asks the holders to stop\n");
 	for (size_t i = 0; i < plan.keys; i++)
@@ -2056,6 +2080,20 @@ static void do_hide(void *context, uint64_t value)
 	    plan.stretch[0].begins - world_now);
 }
 
+static void set_back(struct node *node, int64_t lasts)
+{
+	world_tell(node->name, "has its clock set back by %.3f s",
+		   (double)lasts / 1e6);
+	node->wall.offset -= lasts;
+	node->set_back = world_now;
+	note_sick(node, 0, true);
+	if (old[node->number] != NULL)
+		store_free(old[node->number]);
+	old[node->number] = NULL;
+	if (node->number == 0)
+		network_record = NULL; /* there is no telling Redis of this */
+}
+
 /* What a server has on its disk would last for longer, too. One that was restarted, and may
  * have forgotten something, would have no vote for as long. */
 static void do_set_back(void *context, uint64_t lasts)
@@ -2068,16 +2106,16 @@ static void do_set_back(void *context, uint64_t lasts)
 		world_at(world_now + 5 * MS, do_set_back, node, lasts);
 		return;
 	}
-	world_tell(node->name, "has its clock set back by %.3f s",
-		   (double)lasts / 1e6);
-	node->wall.offset -= (int64_t)lasts;
-	node->set_back = world_now;
-	note_sick(node, 0, true);
-	if (old[node->number] != NULL)
-		store_free(old[node->number]);
-	old[node->number] = NULL;
-	if (node->number == 0)
-		network_record = NULL; /* there is no telling Redis of this */
+	set_back(node, (int64_t)lasts);
+}
+
+/* By so little that leases which are held need not end before. */
+static void do_step_back(void *context, uint64_t lasts)
+{
+	struct node *node = context;
+
+	if (node->up && (node->life == 1 || node->keeps == KEEPS_ALWAYS))
+		set_back(node, (int64_t)lasts);
 }
 
 static void do_flush_scripts(void *context, uint64_t pause)
@@ -2135,12 +2173,26 @@ static void flush_scripts(void)
 							  6 * SECOND));
 }
 
+static void step_clocks_back(void)
+{
+	struct chance chance = chance_of(plan.seed, 32);
+	const struct stretch *calm = &plan.stretch[plan.stretches - 1];
+	int64_t at =
+		calm->settled + chance_between(&chance, SECOND / 2, SECOND * 7);
+	int64_t lasts = chance_between(&chance, 3 * SECOND, 8 * SECOND);
+
+	for (size_t i = 0; plan.steps && i < plan.servers; i++)
+		world_at(at + chance_between(&chance, 0, 20 * MS), do_step_back,
+			 &nodes[i], (uint64_t)lasts);
+}
+
 static void set_clocks_back(void)
 {
 	struct chance chance = chance_of(plan.seed, 15);
 
 	if (plan.forgetting != FORGETS_CAUGHT_UP || !plan.set_back)
 		return;
+	step_clocks_back();
 	for (size_t i = 0; i < plan.servers; i++)
 		if (chance_is(&chance, 600))
 			world_at(chance_between(&chance, 0,

@@ -164,7 +164,9 @@ struct plan {
 	bool patient; /* --kill-after may be nearly as long as the ttl */
 	bool flushes; /* servers forget scripts (SCRIPT FLUSH), even while it is calm */
 	bool set_back; /* the clocks of some servers, once */
-	bool boots;    /* hosts are restarted between a client's runs */
+	bool steps; /* ... and those of all servers at once, by some seconds, while it is calm and
+		     * others wait in line */
+	bool boots; /* hosts are restarted between a client's runs */
 	bool refuses; /* servers refuse all for a time: while they execute a client's
 		       * script (BUSY), and when they were restarted (LOADING) */
 	bool fresh; /* all servers are restarted without their data, and refuse all soon
