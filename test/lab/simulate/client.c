@@ -67,6 +67,16 @@ const char *client_token(size_t client, size_t key)
 						: NULL;
 }
 
+bool client_is_barred(size_t client, size_t key, size_t server)
+{
+	const struct session *session = clients[client].trying;
+
+	for (size_t i = 0; session != NULL && i < session->count; i++)
+		if (plan_wanted(client, i) == key)
+			return session->locks[i]->barred[server];
+	return false;
+}
+
 /* --- COMMAND and its guard ------------------------------------------------- */
 
 static void tell(const struct client *client, const char *what)

@@ -319,6 +319,7 @@ static void check_healed(size_t client, size_t key, const char *token)
 		return;
 	for (size_t i = 0; i < plan.servers; i++)
 		if (plan_is_well(client, i, whole) && nodes[i].lost < since &&
+		    !client_is_barred(client, key, i) &&
 		    lease_at(&nodes[i], key, token) < 0)
 			world_violation("client %zu has %s, but not on %s, "
 					"which it has renewed it with",

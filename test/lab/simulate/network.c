@@ -51,6 +51,7 @@ struct connection {
 struct node nodes[NODES_MOST];
 size_t node_count;
 struct link links[HOSTS_MOST][NODES_MOST];
+struct straying straying[HOSTS_MOST];
 
 static struct connection *table[FDS_MOST];
 static size_t table_end;
@@ -506,6 +507,36 @@ const char *const request_names[REQUEST_KINDS] = {
 	[REQUEST_EXTEND] = "an extend",   [REQUEST_RELEASE] = "a release",
 };
 
+/* The client asks again, by another connection. */
+static void stray(struct connection *connection, int64_t come)
+{
+	struct link *link = &links[connection->host][connection->node->number];
+
+	world_tell("FAULT",
+		   "client %zu is told by server %zu of a reset, and "
+		   "what it has asked comes late",
+		   connection->host, connection->node->number);
+	send_segment(connection, FROM_SERVER, RESET, NULL, 0);
+	connection->held = come;
+	world_at(come, do_serve, connection, 0);
+	if (link->held < come)
+		link->held = come;
+}
+
+static bool has_strayed(struct connection *connection, enum request_kind kind)
+{
+	struct straying *its = &straying[connection->host];
+	bool *last = &its->last[connection->node->number];
+
+	if (kind != REQUEST_ACQUIRE || world_now >= its->until)
+		return false;
+	*last = !*last;
+	if (!*last)
+		return false;
+	stray(connection, its->come);
+	return true;
+}
+
 /* The link is cut, mostly for a moment. The request is executed when it is mended; or its
  * connection is reset before; or it is executed at once, and its answer is late. True: it is not
  * executed, or not yet. */
@@ -580,7 +611,8 @@ static void serve(struct connection *connection)
 		if (breaks(connection, &node->breaks_before))
 			return;
 		kind = kind_of(node, words, count);
-		if (kind < REQUEST_KINDS && is_cut_at(connection, kind))
+		if (kind < REQUEST_KINDS && (has_strayed(connection, kind) ||
+					     is_cut_at(connection, kind)))
 			return;
 		if (kind == REQUEST_BREAK && network_before_break != NULL &&
 		    refusal_of(node, words[0]) == NULL) {

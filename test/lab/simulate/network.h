@@ -87,6 +87,16 @@ struct link {
 
 extern struct link links[HOSTS_MOST][NODES_MOST];
 
+/* For a while a host is told of each second connection by which it tries to get a key that it is
+ * reset, but its server is not: what was sent comes late, after what the host sends meanwhile by others. */
+struct straying {
+	int64_t until;         /* us: so long it is so */
+	int64_t come;          /* us: when all that comes */
+	bool last[NODES_MOST]; /* was one */
+};
+
+extern struct straying straying[HOSTS_MOST];
+
 /* Which there are. uptime: us */
 void network_begin(uint64_t seed, size_t count);
 void network_boot(struct node *node, int64_t uptime);

@@ -76,6 +76,7 @@ const char *const fault_names[FAULT_KINDS] = {
 	[FAULT_KILL] = "a client is killed",
 	[FAULT_WALL] = "a wall clock is set",
 	[FAULT_REQUEST] = "a link is cut at a request",
+	[FAULT_STRAY] = "requests come after later ones",
 	[FAULT_BUSY] = "servers are busy with a script",
 };
 
@@ -277,7 +278,7 @@ static void draw_away(uint64_t seed)
 	struct chance chance = chance_of(seed, 7);
 	size_t first = (size_t)chance_between(&chance, 0, NODES_MOST);
 
-	if (plan.servers < 3 || plan.hides || plan.watches ||
+	if (plan.servers < 3 || plan.hides || plan.watches || plan.strays ||
 	    (!plan.crowds && !chance_is(&chance, plan.peace ? 300 : 150)))
 		return;
 	for (size_t i = 0; i < plan.keys; i++)
@@ -544,7 +545,7 @@ static void draw_cuts(uint64_t seed)
 	static const int64_t holds[] = {5, 20, 100};
 	struct chance chance = chance_of(seed, 10);
 
-	if (plan.servers < 3 || plan.hides || plan.crowds ||
+	if (plan.servers < 3 || plan.hides || plan.crowds || plan.strays ||
 	    !chance_is(&chance, CUTS))
 		return;
 	plan.cuts = true;
@@ -559,6 +560,38 @@ static void draw_cuts(uint64_t seed)
 			client->hold = pick(&chance, holds, 3);
 	}
 	draw_forcers(&chance);
+}
+
+/* One wants two keys, and waits for the second, which others have for long; the first is free most of the
+ * time. */
+static void draw_straying(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 33);
+
+	if (!plan_several || plan.crowds || plan.hides ||
+	    !chance_is(&chance, 300))
+		return;
+	plan.strays = true;
+	for (size_t i = 0; i < plan.keys; i++) {
+		plan.key[i].ttl = 1000;
+		plan.key[i].once_in = 0;
+		plan.key[i].remember = -1;
+	}
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		if (client->kind != KIND_EXCLUSIVE)
+			continue;
+		client->script = client->plain = false;
+		client->nonblock = client->poll = false;
+		client->limit = -1;
+		client->min_hold = 0;
+		client->also_count = i == 0;
+		client->also[0] = 1;
+		client->key = i % 2;
+		client->think = client->key == 1 ? 50 : 700;
+		client->hold = client->key == 1 ? 3 * plan.key[1].ttl : 20;
+	}
 }
 
 /* So many want a key that some come long after others who still wait. */
@@ -604,7 +637,7 @@ static void draw_refusals(void)
 	struct chance chance = chance_of(plan.seed, 21);
 
 	plan.refuses = chance_is(&chance, 300) && !plan.hides && !plan.peace &&
-		       plan.forgetting != FORGETS_TOLD;
+		       !plan.strays && plan.forgetting != FORGETS_TOLD;
 	plan.fresh = plan.refuses && chance_is(&chance, 700) &&
 		     plan.forgetting == FORGETS_AT_ANY_TIME;
 	for (size_t i = 0; plan.refuses && i < plan.clients; i++)
@@ -784,12 +817,15 @@ bool plan_is_nearer(size_t client)
 
 bool plan_is_well(size_t client, size_t node, int64_t since)
 {
+	const struct process *process = client_process(client);
+
 	return nodes[node].up && !nodes[node].stopped &&
 	       unwell[client][node] < since &&
 	       links[client][node].cut[0] < since &&
 	       links[client][node].cut[1] < since &&
 	       links[client][node].held < since && shaken[client] < since &&
-	       client_process(client)->trap == 0;
+	       process->trap == 0 && process->paused == 0 &&
+	       process->resumed < since;
 }
 
 /* With one more server away there would be no majority: whoever lacks one vote has a split vote. */
@@ -977,7 +1013,9 @@ static int64_t draw_storm(struct chance *chance)
 {
 	if (plan.hides)
 		return 30 * SECOND;
-	return (chance_between(chance, 2, 10) + plan.cuts * 20) * SECOND;
+	return (chance_between(chance, 2, 10) + plan.cuts * 20 +
+		plan.strays * 20) *
+	       SECOND;
 }
 
 /* Those of plan.refuses. */
@@ -1066,6 +1104,31 @@ static void draw_stops(void)
 		};
 }
 
+/* The one that wants two is paused for longer than its lease, and all comes when others have had the
+ * first. */
+static void draw_strays(int64_t from, int64_t until)
+{
+	struct chance chance = chance_of(plan.seed, 34);
+	int64_t ttl = plan.client[0].ttl * MS;
+
+	for (; plan.strays && from < until; from += 5 * ttl) {
+		struct fault fault = {
+			.kind = FAULT_STRAY,
+			.at = from + chance_between(&chance, 0, ttl),
+			.lasts = 2 * ttl +
+				 chance_between(&chance, ttl / 2, 2 * ttl),
+			.detail = chance_between(&chance, 0, ttl * 8 / 10),
+		};
+
+		plan.fault[plan.faults++] = fault;
+		fault.kind = FAULT_PAUSE;
+		fault.at += ttl;
+		fault.lasts -= ttl;
+		fault.detail = 1; /* at once */
+		plan.fault[plan.faults++] = fault;
+	}
+}
+
 static void draw_faults(struct chance *chance)
 {
 	struct chance cutting = chance_of(plan.seed, 11);
@@ -1103,6 +1166,7 @@ static void draw_faults(struct chance *chance)
 			draw_cut_at(&cutting, (enum request_kind)n, at,
 				    at + lasts);
 		draw_scripts(&busy, at, at + lasts);
+		draw_strays(at, at + lasts);
 		for (size_t n = first; n < plan.faults; n++)
 			if (ends_at(&plan.fault[n]) > calm->begins)
 				calm->begins = ends_at(&plan.fault[n]);
@@ -1203,6 +1267,7 @@ static void draw_way(uint64_t seed)
 	draw_hiding(seed);
 	draw_crowd(seed);
 	draw_sites(seed);
+	draw_straying(seed);
 	draw_away(seed);
 	draw_uses(seed);
 	draw_cuts(seed);
@@ -1320,6 +1385,8 @@ void plan_print(void)
 		printf("clients and servers are at two sites\n");
 	if (plan.cuts)
 		printf("links are cut at requests\n");
+	if (plan.strays)
+		printf("requests come after later ones\n");
 	if (plan.refuses)
 		printf("servers refuse all for a time%s\n",
 		       plan.fresh ? ", and after they have forgotten all" : "");
@@ -1902,6 +1969,15 @@ static void befall(struct fault *fault)
 	if (fault->kind == FAULT_REQUEST) {
 		plan_faults[fault->kind]++;
 		begin_cuts(fault);
+		return;
+	}
+	if (fault->kind == FAULT_STRAY) {
+		int64_t ttl = plan.client[fault->host].ttl * MS;
+
+		plan_faults[fault->kind]++;
+		straying[fault->host].until = world_now + ttl;
+		straying[fault->host].come =
+			world_now + fault->lasts - fault->detail;
 		return;
 	}
 	if (fault->kind == FAULT_BUSY) {

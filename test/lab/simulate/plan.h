@@ -82,6 +82,7 @@ enum fault_kind {
 	FAULT_KILL,
 	FAULT_WALL,    /* a client's wall clock is set */
 	FAULT_REQUEST, /* a link is cut at a request: only if plan.cuts */
+	FAULT_STRAY, /* a client's requests, until it has been paused: only if plan.strays */
 	FAULT_BUSY, /* one server, most or all execute a client's script: only if
 		     * plan.refuses */
 	FAULT_KINDS,
@@ -155,6 +156,8 @@ struct plan {
 		      * starts a job on many hosts, and most do not wait: each time
 		      * somebody has to run */
 	bool sites; /* clients and servers are at two sites, and all rush at the keys */
+	bool strays; /* some wait for a second key while what they have asked for the first may
+		      * come again, and are paused until others have had that */
 	bool cuts; /* links are cut at requests, of each kind as often as drawn; and some
 		    * wall clocks are fast by hours, so that servers count fences */
 	bool uneven;  /* the users of a key have different ttls */

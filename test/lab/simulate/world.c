@@ -346,6 +346,7 @@ static void do_continue(void *context, uint64_t value)
 		return;
 	if (--process->paused > 0)
 		return;
+	process->resumed = world_now;
 	world_tell("process", "%zu goes on", process->number);
 	for (struct fiber *fiber = process->fibers; fiber != NULL;
 	     fiber = fiber->next)

@@ -67,6 +67,7 @@ struct process {
 	struct chance chance; /* arc4random(3) */
 	bool alive;
 	int paused;         /* how many pauses it is in */
+	int64_t resumed;    /* us: when the last one was over */
 	int64_t trap;       /* after so many calls; 0: none */
 	int64_t trap_pause; /* us; 0: it is killed */
 	struct fiber *fibers;
