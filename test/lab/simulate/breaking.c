@@ -135,6 +135,7 @@ void breaking_ask(size_t client, struct session *session)
 	    holders_servers(&holders, STANDING_HELD) > 0) {
 		world_tell("breaker", "%zu asks the holders of %s to stop",
 			   client, plan.key[key].name);
+		judge_asked(key);
 		stopping_init(&stopping, &holders, why.data);
 		while ((result = stopping_round(&stopping, &error)) ==
 		       STOPPING_WAITS)

@@ -40,6 +40,7 @@ struct figures figures;
 static int64_t tried[CLIENTS_MOST];  /* us: since when it tries */
 static int64_t killed[CLIENTS_MOST]; /* us: when it was; 0: never */
 static int64_t broken[KEYS_MOST];    /* us: when it was taken away */
+static int64_t asked[KEYS_MOST];     /* us: when holders were asked to stop */
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran;             /* us: when a COMMAND last ran */
@@ -675,6 +676,11 @@ void judge_gives_up(size_t client)
 			plan.key[key].name);
 }
 
+void judge_asked(size_t key)
+{
+	asked[key] = world_now;
+}
+
 void judge_broken(size_t key)
 {
 	broken[key] = world_now;
@@ -755,7 +761,7 @@ void judge_loses(size_t client, int64_t begun, const char *why)
 
 		if (!plan_wants(client, key))
 			continue;
-		if (hold->evicted)
+		if (hold->evicted || asked[key] >= hold->since)
 			return;
 		if (has_rivals(client, key))
 			need = plan.servers;
@@ -914,6 +920,7 @@ struct left {
 	size_t client, key;
 	int64_t tried;
 	char token[TOKEN_LONGEST + 1];
+	bool had[NODES_MOST]; /* at the last look, a server had it */
 };
 
 static struct left *left_new(size_t client, size_t key, const char *token)
@@ -927,38 +934,55 @@ static struct left *left_new(size_t client, size_t key, const char *token)
 	return left;
 }
 
-/* Of that client a server has nothing that lasts longer than what a message grants. */
-static void do_look_at_dead(void *context, uint64_t value)
+/* us: after it has died. By the second look a server has heard that its connections are closed, if it
+ * is near and the network fails nobody. */
+static const int64_t looks[] = {20 * MS, 200 * MS, SECOND, 3 * SECOND};
+#define LOOKS (sizeof(looks) / sizeof(looks[0]))
+
+/* Of that client a server has nothing that lasts longer than what a message grants; and no message
+ * grants it anything once its server knows that nobody is there. */
+static void look_at_dead(struct left *left, struct node *node, bool known)
+{
+	const char *key = plan.key[left->key].name;
+	int64_t now = node_now(node) / MS,
+		ends = store_lease(node->store, now,
+				   (struct word){key, strlen(key)},
+				   left->token);
+	bool had = left->had[node->number];
+
+	left->had[node->number] = ends > now;
+	if (links[left->client][node->number].leased >= left->tried)
+		return;
+	if (ends > now + UNANSWERED)
+		world_violation("%s has %s for client %zu, which was "
+				"killed as it waited, for %lld ms more",
+				node->name, key, left->client,
+				(long long)(ends - now));
+	if (known && ends > now && !had)
+		world_violation("%s has granted %s to client %zu, which was "
+				"killed long before, as it waited",
+				node->name, key, left->client);
+}
+
+static void do_look_at_dead(void *context, uint64_t n)
 {
 	struct left *left = context;
-	const char *key = plan.key[left->key].name;
+	bool known = n > 1 && plan.peace && 4 * plan_way() < looks[1];
 
-	(void)value;
-	for (size_t i = 0; i < plan.servers; i++) {
-		int64_t now = node_now(&nodes[i]) / MS,
-			ends = store_lease(nodes[i].store, now,
-					   (struct word){key, strlen(key)},
-					   left->token);
-
-		if (ends > now + UNANSWERED &&
-		    links[left->client][i].leased < left->tried)
-			world_violation("%s has %s for client %zu, which was "
-					"killed as it waited, for %lld ms more",
-					nodes[i].name, key, left->client,
-					(long long)(ends - now));
-	}
-	free(left);
+	for (size_t i = 0; i < plan.servers; i++)
+		look_at_dead(left, &nodes[i], known);
+	if (n + 1 < LOOKS)
+		world_at(world_now + looks[n + 1] - looks[n], do_look_at_dead,
+			 left, n + 1);
+	else
+		free(left);
 }
 
 void judge_dies(size_t client, size_t key, const char *token)
 {
-	static const int64_t looks[] = {20 * MS, 200 * MS, SECOND, 3 * SECOND};
-
-	if (token == NULL || !waits[client].waits ||
-	    plan.client[client].kind == KIND_REENTRANT)
-		return;
-	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
-		world_at(world_now + looks[i], do_look_at_dead,
+	if (token != NULL && waits[client].waits &&
+	    plan.client[client].kind != KIND_REENTRANT)
+		world_at(world_now + looks[0], do_look_at_dead,
 			 left_new(client, key, token), 0);
 }
 

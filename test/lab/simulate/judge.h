@@ -70,6 +70,9 @@ void judge_killed(size_t client);
  * for 3 s: only what a request has got it lasts longer. */
 void judge_dies(size_t client, size_t key, const char *token);
 
+/* The holders of a key are asked to stop: not all servers need hear of it. */
+void judge_asked(size_t key);
+
 /* break --now begins to take a key away; whether that was so since then. */
 void judge_broken(size_t key);
 bool judge_was_broken(size_t key, int64_t since);
