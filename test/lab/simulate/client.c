@@ -397,6 +397,7 @@ static void release_one(void *context, size_t i)
 	struct session *each = session_at(giving->session, i);
 	struct deadline until;
 	struct error error;
+	int64_t began = world_now;
 
 	each->lock.is_to_be_told =
 		each->settings->once_in > 0 && giving->succeeded;
@@ -404,8 +405,10 @@ static void release_one(void *context, size_t i)
 	if (each->lock.is_to_be_told)
 		once_releases(client->number, plan_wanted(client->number, i),
 			      clock_when(&client->process.boot, until.at * MS));
-	lock_release(&each->lock, giving->left > 0 ? giving->left : 0, until,
-		     &error);
+	if (lock_release(&each->lock, giving->left > 0 ? giving->left : 0,
+			 until, &error) == LOCK_ERROR)
+		judge_keeps(client->number, plan_wanted(client->number, i),
+			    began, error.text);
 }
 
 static void give_back(struct giving *giving, const char *how,
@@ -542,11 +545,15 @@ static void give_token_back(struct client *client, const char *token)
 	struct settings settings;
 	struct session again;
 	struct error error;
+	int64_t began = world_now;
 
 	open_again(client, &again, &settings, token);
 	lock_note_end(&again.lock, -1, "released");
-	lock_release_adopted(&again.lock, deadline_in(settings.server_timeout),
-			     &error);
+	if (lock_release_adopted(&again.lock,
+				 deadline_in(settings.server_timeout),
+				 &error) == LOCK_ERROR)
+		judge_keeps(client->number, client->plan->key, began,
+			    error.text);
 	close_again(&again, &settings);
 	tell(client, "has given KEY back");
 }

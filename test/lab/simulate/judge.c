@@ -1027,6 +1027,18 @@ static void do_look(void *context, uint64_t value)
 	free(left);
 }
 
+void judge_keeps(size_t client, size_t key, int64_t began, const char *why)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan.servers; i++)
+		count += plan_is_well(client, i, began);
+	if (plan.peace && plan_is_nearer(client) && count > plan.servers / 2)
+		world_violation("client %zu cannot give %s back, and most "
+				"servers are there: %s",
+				client, plan.key[key].name, why);
+}
+
 void judge_left(size_t client, size_t key, const char *token, int64_t kept)
 {
 	enum kind kind = plan.key[key].kind;

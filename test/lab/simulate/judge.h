@@ -19,6 +19,9 @@
  *
  * A server that has lost data within a ttl counts as one of them: it may have voted before.
  *
+ * While there is peace, a release reaches most servers if these are well; and no server grants
+ * anything to a waiter that it knows to be gone.
+ *
  * Who waits while it is calm gets the key within a bound: if somebody had it meanwhile, that grows
  * with what they may need, else it is short. While there is peace it is shorter still
  * (needless.h).
@@ -100,6 +103,9 @@ void judge_waiters(void);
 
 /* The largest fence of the key that anybody has held. */
 int64_t judge_fence(size_t key);
+
+/* A release that began then could not give its key back. */
+void judge_keeps(size_t client, size_t key, int64_t began, const char *why);
 
 /* A client has ended that may have held the key with this token. A second later, or that
  * long after --min-hold (kept, ms), no server may have it any more, unless others of its owner

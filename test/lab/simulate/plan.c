@@ -487,14 +487,37 @@ static void draw_peace(struct chance *chance)
 					may_be_script(i);
 }
 
+/* Nobody loses what it has, so a script gives back what is its own (may_be_script). */
+static void draw_twice(uint64_t seed)
+{
+	struct chance chance = chance_of(seed, 35);
+
+	if (plan.mishaps || plan.several || plan_permits ||
+	    !chance_is(&chance, 150))
+		return;
+	plan.twice = true;
+	for (size_t i = 0; i < plan.keys; i++) {
+		plan.key[i].kind = KIND_REENTRANT;
+		plan.key[i].mixed = false;
+	}
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->kind = KIND_REENTRANT;
+		client->script = chance_is(&chance, 600);
+		client->nonblock = client->poll = false;
+		client->hold = 300;
+	}
+}
+
 /* Their heartbeats are far apart, so that it is seen who is told of something only with the next. */
 static void draw_watches(uint64_t seed)
 {
 	struct chance chance = chance_of(seed, 29);
 
 	plan.deserted = INT64_MAX;
-	if (plan.servers < 3 || plan.mishaps || plan.several || plan_permits ||
-	    !chance_is(&chance, 250))
+	if (plan.servers < 3 || plan.mishaps || plan.twice || plan.several ||
+	    plan_permits || !chance_is(&chance, 250))
 		return;
 	plan.watches = true;
 	if (chance_is(&chance, 500))
@@ -1077,6 +1100,21 @@ static void draw_mishaps(void)
 		};
 }
 
+static void draw_repeats(void)
+{
+	struct chance chance = chance_of(plan.seed, 36);
+
+	for (int64_t n = 0; n < 40; n++)
+		plan.fault[plan.faults++] = (struct fault){
+			.kind = FAULT_BREAK,
+			.at = chance_between(&chance, 0, PEACE / COMING - 1) *
+				      COMING +
+			      chance_between(&chance, 0, SECOND),
+			.detail = (int64_t)(chance_draw(&chance) >> 1),
+			.aims = true,
+		};
+}
+
 /* One server, so that most are there; at the end most of them are emptied. */
 static void draw_stops(void)
 {
@@ -1144,6 +1182,8 @@ static void draw_faults(struct chance *chance)
 		draw_mishaps();
 		if (plan.watches)
 			draw_stops();
+		if (plan.twice)
+			draw_repeats();
 		return;
 	}
 	if (plan.begins_calm) {
@@ -1260,6 +1300,7 @@ static void draw_way(uint64_t seed)
 	plan.peace = chance_is(&chance, PEACEFUL) || plan_peace;
 	if (plan.peace) {
 		draw_peace(&chance);
+		draw_twice(seed);
 		draw_watches(seed);
 		draw_away(seed);
 		return;
@@ -1376,6 +1417,8 @@ void plan_print(void)
 		printf("nothing befalls anybody, and clients come within %.3f "
 		       "s\n",
 		       (double)plan.apart / 1e6);
+	if (plan.twice)
+		printf("releases of owners arrive twice\n");
 	if (plan.watches)
 		printf("many only wait, and a server is stopped now and "
 		       "then\n");
@@ -1884,6 +1927,10 @@ static void befall_server(struct node *node, const struct fault *fault)
 			node->breaks_release = true;
 			break;
 		}
+		for (size_t i = 0; plan.twice && i < plan.servers; i++)
+			nodes[i].breaks_release = true;
+		if (plan.twice)
+			break;
 		node->breaks_before = fault->detail % 2 == 0;
 		node->breaks_after = !node->breaks_before;
 		break;
