@@ -336,7 +336,13 @@ static enum lock_result take(struct client *client, struct session *session)
 				    deadline_passed(waiter.limit),
 				    error.transient, error.text);
 	} else if (result != LOCK_OK) {
+		struct buffer who = {0};
+
 		tell(client, "gives up");
+		if (result == LOCK_BUSY)
+			record_print_who(&who, &busy);
+		judge_is_told(client->number, who.length > 0 ? who.data : "");
+		buffer_release(&who);
 		if (client->plan->kind != KIND_NONE)
 			judge_gives_up(client->number);
 	}

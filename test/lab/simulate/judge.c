@@ -8,6 +8,7 @@
 #include "base/lease.h"
 #include "client.h"
 #include "needless.h"
+#include "once.h"
 
 struct hold {
 	bool runs, evicted;
@@ -359,6 +360,7 @@ void judge_belief(size_t client, size_t key, const char *token, int64_t until)
 	check_belief(client, key);
 	if (hold->runs && !hold->evicted && until > world_now)
 		check_healed(client, key, token);
+	once_held(client, key, token, tried[client]);
 }
 
 static bool is_settled(void)
@@ -679,6 +681,17 @@ void judge_gives_up(size_t client)
 void judge_asked(size_t key)
 {
 	asked[key] = world_now;
+}
+
+/* There is no other program in this world. */
+void judge_is_told(size_t client, const char *who)
+{
+	for (size_t i = 0; i < plan.servers; i++)
+		if (nodes[i].losses > 0 || nodes[i].lost > 0)
+			return;
+	if (strstr(who, "another program") != NULL)
+		world_violation("client %zu is told that %s is %s", client,
+				plan.key[plan.client[client].key].name, who);
 }
 
 void judge_broken(size_t key)

@@ -62,6 +62,10 @@ void judge_served(size_t client);
  * was killed. */
 void judge_try(size_t client);
 void judge_gives_up(size_t client);
+
+/* Whom it is told of. */
+void judge_is_told(size_t client, const char *who);
+
 void judge_fails(size_t client, const char *why);
 
 /* A client that waits has an error: over: its limit is; lasts: it may go by itself. */

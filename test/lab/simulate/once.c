@@ -192,6 +192,27 @@ void once_succeeded(size_t client, size_t key)
 		*success_at(key, counts[key]++) = runs[client][key];
 }
 
+/* A server that has lost the key gets it back with the age that it has where it was kept. (Of an owner's
+ * holds the first tells the age. 1 %: DRIFT, of a server and of another) */
+void once_held(size_t client, size_t key, const char *token, int64_t asked)
+{
+	int64_t most = (world_now - asked) / MS * 101 / 100 + 20;
+
+	for (size_t i = 0; i < plan.servers; i++) {
+		int64_t since = read_holder(&nodes[i], key, token),
+			held = node_now(&nodes[i]) / MS - since;
+
+		if (since < 0 || nodes[i].set_back >= asked || held <= most ||
+		    plan.key[key].kind == KIND_REENTRANT)
+			continue;
+		world_violation("%s says that client %zu has had %s for %lld "
+				"ms, and it has asked for it for %lld ms",
+				nodes[i].name, client, plan.key[key].name,
+				(long long)held,
+				(long long)((world_now - asked) / MS));
+	}
+}
+
 static unsigned deaths[CLIENTS_MOST];
 
 /* A release of a success, while it goes on. */

@@ -44,6 +44,10 @@ void once_take(size_t client);
 void once_begin(size_t client, size_t key, const char *token);
 void once_succeeded(size_t client, size_t key);
 
+/* A client has this key, by this token, and began to ask for it then (us): no server may say that it has had
+ * it for longer, by its own clock. */
+void once_held(size_t client, size_t key, const char *token, int64_t asked);
+
 /* The release of a success begins, and may go on until then (us). */
 void once_releases(size_t client, size_t key, int64_t until);
 
