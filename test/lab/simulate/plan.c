@@ -496,6 +496,7 @@ static void draw_twice(uint64_t seed)
 	    !chance_is(&chance, 150))
 		return;
 	plan.twice = true;
+	plan.uneven = false; /* `extend` asks for the ttl that the first had */
 	for (size_t i = 0; i < plan.keys; i++) {
 		plan.key[i].kind = KIND_REENTRANT;
 		plan.key[i].mixed = false;
