@@ -14,11 +14,13 @@
  * faults (fN) and clients (cN) with which a promise is broken still, and prints the
  * list of the others for --drop. --record writes what happens at server 0 (record.h).
  * With --permits all keys have two permits or more. With --several all are exclusive, and
- * some clients want two or three of them at once. With --crowds up to sixteen come at the
+ * some clients want two or three of them at once, and one may be paused between two while what it has
+ * asked for comes late. With --crowds up to sixteen come at the
  * same moment, again and again, and most do not wait, or all do; some of those who rush so come from two
  * sites. With --peace nothing befalls
  * anybody, or little, and some come at the same moment to keys that are new, again and again:
- * whoever waits then without need is seen best (needless.h).
+ * whoever waits then without need is seen best (needless.h). Or many take nothing (redlock wait), and a
+ * server is stopped now and then; or owners are several, and their releases arrive twice.
  *
  * What it finds of test/lab/mutants (make build/simulate/mutant/NAME/simulate), by the
  * first seed from 1 on that showed it at 1da40d5 (a seed is another run since;
