@@ -307,8 +307,8 @@ int output_write(int fd, const char *text, size_t length)
 	return 0;
 }
 
-/* The pipe or terminal, opened anew: others use the one that we were given, and a write
- * of theirs may wait. -1 if that cannot be. */
+/* The pipe or terminal, opened anew so that a write never waits: others share the one
+ * that we were given, and their writes may have to wait. -1 if that cannot be. */
 static int open_twin(int fd, const struct stat *status)
 {
 	char path[32];
@@ -319,7 +319,7 @@ static int open_twin(int fd, const struct stat *status)
 	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* A write that cannot be made fails at once. */
+/* Whether any write either succeeds or fails at once. */
 static bool never_waits(int fd, const struct stat *status)
 {
 	return S_ISREG(status->st_mode) ||

@@ -63,8 +63,8 @@ void output_shell(struct buffer *buffer, const char *text);
 /* Writes all of it to fd; -1 with errno if that failed. */
 int output_write(int fd, const char *text, size_t length);
 
-/* The same while signals are blocked: it waits for a reader, but only until one of them
- * tells us to end. told: one has. Then -1 with EINTR. */
+/* The same, while signals are blocked: waits for a reader until a signal tells us to end,
+ * and then returns -1 with EINTR. told: a signal has told us already. */
 int output_write_until_told(int fd, const char *text, size_t length, bool told);
 
 /* Writes as much of it as fd takes without a reader; -1 with errno (EAGAIN: nothing). */

@@ -79,8 +79,8 @@ static void format_shell(struct buffer *text, const struct session *session)
 	buffer_release(&token);
 }
 
-/* 0, or -1 with errno: nobody has got the token then; EINTR: nobody has read it before
- * a signal came. */
+/* 0, or -1 with errno: nobody has got the token then; EINTR: a signal came before there
+ * was room for it. */
 static int print(const struct session *session)
 {
 	struct buffer text = {0};
@@ -116,8 +116,8 @@ static void give_back(struct session *session)
 	}
 }
 
-/* keeper: that has the lock by now, or 0. The exit status; the signal to die of, in its
- * place, is in *signal. */
+/* keeper: that has the lock by now, or 0. Returns the exit status; if a signal is to end
+ * us instead, it is in *signal. */
 static int print_or_give_back(struct session *session, pid_t keeper,
 			      int *signal)
 {

@@ -33,7 +33,7 @@ static int open_stderr(const struct keeper *keeper)
 		    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* False: it does not take all of it now. */
+/* False if fd does not take the whole line at once. */
 static bool write_line(int fd, const struct buffer *line)
 {
 	struct buffer text = {0};
@@ -49,9 +49,8 @@ static bool write_line(int fd, const struct buffer *line)
 	return all;
 }
 
-/* A keeper has no standard error. So it says what has happened where PID would: in
- * what that has for standard error, or else to the system's log. Neither must keep it
- * from stopping PID. */
+/* A keeper has no standard error. So it writes what has happened to that of PID, or else
+ * to the system's log. It waits for neither, as it may have to stop PID. */
 static void say(const struct keeper *keeper, const struct buffer *line)
 {
 	int fd = open_stderr(keeper);

@@ -48,8 +48,8 @@ static bool may_be_untracked(struct session *session)
 	return all;
 }
 
-/* Its keeper's hold, if that was left to us, or else any. An untracked one is not asked for
- * twice. */
+/* Releases the hold that a keeper has left to us, or else any hold. If an untracked one was
+ * asked for already, there is nothing more to ask. */
 static void release_rest(void *session, size_t i)
 {
 	struct session *each = session_at(session, i);

@@ -276,7 +276,7 @@ static bool is_in_path(const char *name)
 	return found;
 }
 
-/* What may not be executed, or what execvp(3) could not look for everywhere. */
+/* Advice about what may not be executed, or execvp(3) could not look for everywhere. */
 static const char *advise_denied(const char *name)
 {
 	bool seen = strchr(name, '/') != NULL ? access(name, F_OK) == 0
@@ -285,8 +285,8 @@ static const char *advise_denied(const char *name)
 	if (seen)
 		return "is it a program, and executable (chmod +x)?";
 	return strchr(name, '/') != NULL
-		       ? "one of its directories may not be searched"
-		       : "it is not in PATH, or in a directory there that may "
+		       ? "a directory in its path may not be searched"
+		       : "it was not found in PATH, and a directory there may "
 			 "not be searched";
 }
 

@@ -118,7 +118,7 @@ static struct deadline kill_at(struct supervisor *supervisor)
 		       : deadline_never();
 }
 
-/* When to look whether to name those that are still there, once. */
+/* When to see whether to name those that are still there. They are named once. */
 static struct deadline name_at(struct supervisor *supervisor)
 {
 	if (supervisor->named)
@@ -128,8 +128,8 @@ static struct deadline name_at(struct supervisor *supervisor)
 }
 
 /* Whether they ought to be dead. Their time to die begins when we see that SIGKILL is
- * due: if all of us were frozen (a cgroup, a suspended machine), it may be long overdue,
- * and yet not sent. */
+ * due: if we and the guard were frozen (a cgroup, a suspended machine), SIGKILL may be
+ * long overdue, and yet not sent. */
 static bool is_time_to_name(struct supervisor *supervisor)
 {
 	if (!deadline_passed(name_at(supervisor)))

@@ -375,8 +375,8 @@ static bool is_taken_back(void *context)
 	return true;
 }
 
-/* Servers that may have granted it, and whose connections broke again. False: there is none, or
- * the time is over. pause: ms. */
+/* After a pause (ms), asks again those servers that may have granted it and whose
+ * connections broke again. False: there is none, or the time is over. */
 static bool ask_again(struct lock *lock, struct taking_back *taking,
 		      struct wait wait, int64_t pause)
 {

@@ -157,7 +157,7 @@ struct lock {
 	bool is_to_be_told; /* a release: a quorum has to note what has ended */
 	int64_t held;       /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
-	bool has_tracked; /* after that of an untracked hold: only others were found */
+	bool has_tracked; /* after a release of an untracked hold: only others were found */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */
@@ -248,9 +248,9 @@ void lock_note_held(struct lock *lock, int64_t held);
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
 
-/* The same by whoever has only the token (lock_adopt): an untracked hold, if any server has
- * one, or else any. For servers need not have the same: one that has never had ours would
- * give back that of somebody who is just being granted it. */
+/* The same, if only the token is known (lock_adopt): an untracked hold, if any server has
+ * one, or else any. Servers need not have the same holds: if each picked one by itself, one
+ * without the untracked hold might give back what somebody else is just being granted. */
 enum lock_result lock_release_adopted(struct lock *lock, struct deadline until,
 				      struct error *error);
 

@@ -29,8 +29,8 @@ static void share_release(struct lock *lock, size_t i)
 	}
 }
 
-/* The token has holds there, but none that is untracked. If it had found one, it would say
- * so again. */
+/* The token has holds there, but no untracked one. If the same request had found one
+ * before, the server would say so again. */
 static bool is_all_tracked(const struct lock *lock, const struct reply *reply,
 			   int64_t answer)
 {

@@ -15,8 +15,8 @@
 #define LISTENS "00010000" /* __SO_ACCEPTCON, and nothing else is ever set */
 #define INODE 6
 
-/* Of a socket that listens at this path, from a line "address: count protocol flags type
- * state inode path"; 0: the line has another. */
+/* The inode, if this line is about a socket that listens at this path, or 0. The line:
+ * "address: count protocol flags type state inode path". */
 static int64_t read_inode(char *line, const char *path)
 {
 	const char *column[INODE + 1] = {NULL};

@@ -74,7 +74,7 @@ static void exec_server(const struct paths *paths, int failure, int life)
 	null = descriptors_nowhere(O_RDWR);
 	moved = fcntl(failure, F_DUPFD_CLOEXEC, 5);
 	if (moved >= 0)
-		failure = moved; /* or else it has to tell of that */
+		failure = moved; /* or else that is reported by the old one */
 	if (moved >= 0 && null >= 0 && chdir(paths->directory) == 0 &&
 	    dup2(life, 4) >= 0 && dup3(failure, 3, O_CLOEXEC) >= 0 &&
 	    dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
@@ -175,8 +175,9 @@ static int start_server(const struct paths *paths, struct deadline until,
 	return result;
 }
 
-/* If a server runs that nobody can reach, those who could hold locks there: none may be
- * started beside it. It may be about to end. 0, or -1 with *error. */
+/* If a server runs to which nobody can connect any more, those who did before may hold
+ * locks there: no second one may be started. But it may be about to end, so this waits a
+ * little. 0, or -1 with *error. */
 static int wait_for_earlier(const struct paths *paths, struct error *error)
 {
 	struct deadline until = deadline_in(ENDS_WITHIN);
@@ -205,7 +206,7 @@ static int open_lock(const char *path)
 		path, O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW,
 		0600);
 
-	/* made with a umask that leaves us nothing */
+	/* made under a umask that left its owner no rights: try again */
 	if (lock < 0 && errno == EACCES && chmod(path, 0600) == 0)
 		errno = EWOULDBLOCK;
 	if (lock >= 0)

@@ -11,10 +11,9 @@
  * server; of any number of racing processes exactly one does. If the socket of a
  * server that runs was removed, or is in another mount namespace, no second one is
  * started: whoever holds a lock at the first would share it unknowingly (listener.h).
- * Only two first uses at the same moment, in two namespaces, cannot see each other.
- * The server keeps
- * nothing on disk, listens on no port, and is in a session of its own. Its log,
- * which has the names of its clients, is for its user only, whatever the umask.
+ * Only if two mount namespaces begin to use it at the same moment does each get a server.
+ * The server keeps nothing on disk, listens on no port, and is in a session of its own.
+ * Its log, which has the names of its clients, is for its user only, whatever the umask.
  */
 #ifndef NET_LOCAL_H
 #define NET_LOCAL_H

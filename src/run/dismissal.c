@@ -127,8 +127,8 @@ static void tell_wait(const struct lock *lock, pid_t pid, struct deadline until)
 		   duration_format(text, deadline_left(until)));
 }
 
-/* Ends it, which takes it a few rounds if it gives back; if these are longer than ours, that
- * is said. False if it has neither ended nor answered in time. */
+/* Ends it, which takes it a few rounds if it gives back. If it takes longer than ours
+ * would, the user is told. False if it has neither ended nor answered in time. */
 static bool dismiss(const struct note *note, const struct lock *lock)
 {
 	const int64_t ours = lock->ballot.quorum->timeout;

@@ -112,7 +112,7 @@ bool guard_kills(struct guard *guard);
 /* When the guard begins to stop COMMAND, if it is sent no newer deadline. */
 struct deadline guard_begins(struct guard *guard);
 
-/* When it sends SIGKILL, if it was told about a loss. */
+/* When the guard sends SIGKILL, if it was told about a loss. */
 struct deadline guard_kill_at(struct guard *guard);
 
 /*

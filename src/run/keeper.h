@@ -47,8 +47,8 @@
  * While PID is stopped because its lock is lost, a release may be PID's own, in a trap:
  * if it waited for the keeper, which waits for PID, it would last until SIGKILL. So the
  * keeper appends to its note at once that it leaves the locks to the release, and goes on
- * stopping PID, as if none had come. When PID has ended, it gives back itself what the
- * release has not.
+ * stopping PID, as if no release had come. When PID has ended, it gives back itself what
+ * the release has not.
  */
 #ifndef RUN_KEEPER_H
 #define RUN_KEEPER_H
@@ -64,8 +64,8 @@
 enum keeper_result {
 	KEPT_TO_THE_END,  /* PID has ended */
 	KEPT_CALLED_BACK, /* dismissal.h: by a release of the user's */
-	KEPT_GIVEN_BACK, /* an earlier redlock's release: the lock is not ours to give
-			  * back any more */
+	KEPT_GIVEN_BACK, /* by a release of an earlier redlock: the lock is no longer
+			  * ours to give back */
 	KEPT_UNTIL_TOLD, /* a signal has come */
 	KEPT_OVERDUE,    /* max_hold is over; PID was stopped */
 	KEPT_LOST, /* *why says how; if PID runs on: all are lost, and have

@@ -258,7 +258,7 @@ static bool says(struct note *note, size_t count, const struct buffer *locks)
 	return result;
 }
 
-/* What follows the names of its servers; ours if it is not said. */
+/* The length of its rounds, which follows the names of its servers; or else of ours. */
 static int64_t read_round(const char *text, const struct quorum *quorum)
 {
 	const char *at = strstr(text, "\n\n");
@@ -271,8 +271,8 @@ static int64_t read_round(const char *text, const struct quorum *quorum)
 							      : round;
 }
 
-/* Whether the keeper is one that gives back, and of its servers, how near they are, and how
- * long they may take. */
+/* Whether the keeper is one that gives back, how near its servers are, and how long its
+ * rounds may take. */
 static void read_servers(int directory, struct lock *const *locks,
 			 struct note *note)
 {

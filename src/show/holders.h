@@ -54,7 +54,7 @@ struct holders {
 	enum standing standing[SERVERS_MAX];
 	char type[SERVERS_MAX][16]; /* Redis type of KEY */
 	int64_t permits[SERVERS_MAX], fences[SERVERS_MAX];
-	int64_t began[SERVERS_MAX]; /* its record, by its clock; -1: unknown */
+	int64_t began[SERVERS_MAX]; /* its record; ms by its clock, or -1 */
 	size_t told_holders[SERVERS_MAX], told_waiters[SERVERS_MAX];
 	bool complete[SERVERS_MAX]; /* has told all */
 	bool replica[SERVERS_MAX];  /* it says it is one: it grants nothing */

@@ -47,7 +47,7 @@ static bool are_all_waiters(const struct holders *holders)
 	return true;
 }
 
-/* Whether it may have forgotten what it knew. */
+/* Whether the server may have forgotten what it knew. */
 static bool has_changed(const struct memory *before, const struct memory *now,
 			const struct identity *identity)
 {
@@ -60,8 +60,8 @@ static bool has_changed(const struct memory *before, const struct memory *now,
 		(before->began >= 0 && now->began != before->began));
 }
 
-/* What servers have told in a round. A bit for each that may have forgotten what it had told
- * before. */
+/* Notes what servers have told in a round. Returns a bit for each server that may have
+ * forgotten what it had told before. */
 static uint32_t note_memories(struct stopping *stopping)
 {
 	const struct holders *holders = stopping->holders;

@@ -18,11 +18,12 @@
  * whoever is gone not asked again.
  *
  * A holder has released the lock if a quorum says that it is gone, and has kept its
- * record: that stays when KEY goes. A server whose fence is smaller than it was, whose
- * record was begun anew, or that was restarted and may forget, has lost its data, whatever it
- * has granted since. So it cannot know until it has the holder again, and the holder
- * may run on until its lease ends. If the record still has the holder, or that it was asked,
- * which a release would have removed, KEY was deleted, or its lease was over there.
+ * record: that stays when KEY goes. A server may have lost its data if its fence is
+ * smaller than it was, if its record was begun anew, or if it was restarted and may
+ * forget. Whatever it has granted since, it cannot know until it has the holder again, and
+ * the holder may run on until its lease ends. If the record still has the holder, or that
+ * it was asked, which a release would have removed, KEY was deleted, or its lease was over
+ * there.
  */
 #ifndef SHOW_STOPPING_H
 #define SHOW_STOPPING_H
@@ -47,7 +48,7 @@ struct asked {
 	uint32_t forgotten;   /* a bit for each server that may have lost it */
 };
 
-/* What a server has told last of its memory. */
+/* What a server has told last: it shows whether the server has forgotten something. */
 struct memory {
 	bool known;
 	int64_t fence, began;     /* of its record (holders.h) */

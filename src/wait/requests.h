@@ -8,16 +8,15 @@
  * a time. If the subscription fails three times in a row, the server is asked all the
  * same, every 50 to 500 ms, until it can be subscribed to: perhaps requests get there and
  * subscriptions do not. A place without a listener keeps nobody waiting, but whoever asks
- * while it stands first in the line is granted KEY by the answer. It is asked again when
- * the lease ends that it told us of, and at least every heartbeat (5 s, ttl/3 if that is
- * less). If KEY belongs to another
- * program, which does not say when it is done, the first in the queue looks
- * every 50 to 500 ms, for all. Redisson says so to its own waiters: if KEY is a hash
- * that another program holds, the first in the queue listens to that channel, too, so
- * that it asks when they do. If replicas must have a grant, the first news of
- * it is no vote: the server is asked again at once, and its replicas with it
- * (queue.h). Two requests to a server are at least 10 ms apart, whatever it answers
- * and however often its connection breaks.
+ * while it stands first in the line is granted KEY by the answer. The server is asked
+ * again when the lease that it has told us of ends, and at least every heartbeat (5 s,
+ * ttl/3 if that is less). If KEY belongs to another program, which does not say when it
+ * is done, the first in the queue looks every 50 to 500 ms, for all. Redisson says so to
+ * its own waiters: if KEY is a hash that another program holds, the first in the queue
+ * listens to that channel, too, so that it asks when they do. If replicas must have a
+ * grant, the first news of it is no vote: the server is asked again at once, and its
+ * replicas with it (queue.h). Two requests to a server are at least 10 ms apart, whatever
+ * it answers and however often its connection breaks.
  */
 #ifndef WAIT_REQUESTS_H
 #define WAIT_REQUESTS_H

@@ -154,7 +154,7 @@ setup() {
 	done
 }
 
-@test "a signal ends an acquire whose token nobody reads from a full pipe, and the lock is given back" {
+@test "a signal ends an acquire whose token a full pipe does not take, and the lock is given back" {
 	local options signal
 	mkfifo "$TMP/pipe"
 	exec 9<>"$TMP/pipe"

@@ -12,7 +12,7 @@ held_everywhere() {
 	for ((i = 0; i < SERVER_COUNT; i++)); do hold_exclusive "$i" token web3 812 backup.sh 4; done
 }
 
-BREAKS="until 'broken'" # a proxy's line: it has looked who holds KEY, and takes it away
+BREAKS="until 'broken'" # a proxy's line: what follows holds from the request that takes KEY away
 EVICTED="evicted web3 pid 812 'backup.sh', held for 4h0[0-9]m"
 
 @test "a lock is taken away everywhere, and it is told from whom" {
@@ -163,7 +163,7 @@ $KEY: evicted web1 pid 11 'read one', held for 2h0[0-9]m"
 	done
 }
 
-@test "what others need of a lock stays when a KEY is deleted that is none: the fence, the history and the queue" {
+@test "if KEY is no lock and is deleted, the fence, the history and the queue beside it stay" {
 	local fence
 	only 0
 	redlock run "$KEY" true
@@ -297,7 +297,7 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	key_held_by token 0
 }
 
-@test "if a quorum has said who holds KEY, but does not take it away, it is 69; and what was said" {
+@test "if a quorum says who holds KEY, but does not take it away, it is 69, and KEY may still be taken away" {
 	servers_start 3
 	proxies_start
 	held_everywhere
@@ -308,7 +308,7 @@ $KEY: evicted web4 pid 99 'backup.sh', held for 3h0[0-9]m"
 	key_free 0
 }
 
-@test "a request that comes late takes KEY from nobody but those who held it then" {
+@test "a request that comes late takes KEY only from those who held it when break looked" {
 	local before
 	only 0
 	proxies_start

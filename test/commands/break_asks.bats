@@ -539,7 +539,7 @@ regranted_after() {
 	expect 0 "$KEY: $ASKED; its lease ended after $TIME, without an answer" "$WAITING"
 }
 
-@test "servers that have lost a lock, and granted it since, have not seen it released" {
+@test "servers that have lost a lock cannot say that it was released, even if they have granted it since" {
 	servers_start 3
 	regranted_after reload
 	KEY+=2

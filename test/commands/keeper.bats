@@ -630,7 +630,7 @@ setup() {
 	kill $pid
 }
 
-@test "a release takes the same hold everywhere: not that of a run where the script's has never been" {
+@test "a release gives the same hold back on every server, and none on a server that has never had it" {
 	local pid
 	servers_start 3
 	export REDLOCK_QUARANTINE=0

@@ -91,15 +91,15 @@ setup_file() {
 	done
 }
 
-@test "a COMMAND that is in no directory that may be searched is not taken for one without chmod +x" {
+@test "if a directory may not be searched for COMMAND, that is said, and not that it lacks chmod +x" {
 	local -a as=()
 	((EUID != 0)) || as=(setpriv --inh-caps -all --bounding-set -all) # which may search all
 	mkdir -m 0 "$TMP/closed"
 	mkdir "$TMP/open"
 	: >"$TMP/open/there"
 	local -x PATH=$TMP/closed:$PATH:$TMP/open
-	for command in "nowhere|it is not in PATH, or in a directory there that may not be searched" \
-		"$TMP/closed/nowhere|one of its directories may not be searched" \
+	for command in "nowhere|it was not found in PATH, and a directory there may not be searched" \
+		"$TMP/closed/nowhere|a directory in its path may not be searched" \
 		"there|is it a program, and executable (chmod +x)?"; do
 		run -126 --separate-stderr timeout -k 1 60 "${as[@]}" "$REDLOCK" run "$KEY" "${command%|*}"
 		[[ $stderr == "redlock: $KEY: cannot run '${command%|*}': Permission denied: ${command#*|}" ]]
@@ -704,7 +704,7 @@ status_is() {
 	status_is "done" 0 null true
 }
 
-@test "--status-fd: a signal ends a run that nobody reads the line of, with the exit status of COMMAND" {
+@test "--status-fd: a signal ends a run whose line nobody reads; the exit status is COMMAND's" {
 	mkfifo "$TMP/pipe"
 	exec 9<>"$TMP/pipe"
 	run ! dd if=/dev/zero of="$TMP/pipe" oflag=nonblock bs=1k # until it is full

@@ -234,7 +234,7 @@ tells_of_none() {
 	run ! grep -F "$KEY:3: " "$TMP/log"
 }
 
-@test "why a process is stopped is told to the log if its standard error is a full pipe, which keeps nobody waiting" {
+@test "if the standard error of a process is a full pipe, the log has why it is stopped, and nobody waits for the pipe" {
 	logged_by <<-'end'
 		mkfifo "$TMP/pipe"
 		exec 9<>"$TMP/pipe"

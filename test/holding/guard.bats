@@ -151,7 +151,7 @@ is_quiet() {
 	expect 76 '' "redlock: $KEY: lock lost: .*"
 }
 
-@test "all stopped past the lease, and continued: what is killed only then is not said to run on without the lock" {
+@test "if all are stopped past the lease, what is killed once they go on is not said to run on without the lock" {
 	local stopped
 	servers_start 1
 	spawn run "$REDLOCK" run -t 2s "$KEY" bash -c '

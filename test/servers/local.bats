@@ -44,7 +44,7 @@ all_at_the_gate() {
 	done
 }
 
-@test "where there are too few descriptors this is said, or the log that is named has it" {
+@test "if there are too few descriptors, the message says so, or names a log that is not empty" {
 	local n said=0
 	for n in {6..16}; do
 		run -126 --separate-stderr bash -c 'exec 3>&- 4>&-; ulimit -n "$0"; "$@" || exit 126' "$n" \
@@ -177,15 +177,15 @@ all_at_the_gate() {
 	expect 0
 }
 
-# no_second: while one holds KEY that can no longer be reached, there is no other server, whose locks would
-# be others; the server's pid is in $server.
+# no_second: while KEY is held at a server to which nobody can connect any more, redlock starts no second one;
+# the first one's pid is in $server.
 no_second() {
 	redlock run -n -S local: "$KEY" touch "$TMP/ran"
 	expect 69 '' "redlock: local:: its server, pid $server, runs, but $SOCKET is gone, or in another mount namespace \(PrivateTmp\): when no lock is held there, kill $server"
 	[[ ! -e $TMP/ran && $(servers_in "$SET") == "$server" ]]
 }
 
-@test "while a server lives whose socket or directory was removed no second one is started" {
+@test "while a server lives whose socket or directory was removed, no second one is started" {
 	local server
 	spawn one "$REDLOCK" run -S local: "$KEY" sh -c ': >"$0.began"; until [ -e "$0" ]; do sleep 0.05; done' "$TMP/go"
 	wait_until '[[ -e $TMP/go.began ]]'
@@ -203,7 +203,7 @@ no_second() {
 	[[ $(servers_in "$SET" | wc -w) == 1 && $(servers_in "$SET") != "$server" ]]
 }
 
-@test "nor in another mount namespace; a container that only shares the network has its own" {
+@test "no second server is started in another mount namespace; a container that only shares the network has its own" {
 	unshare --mount true && unshare --mount --pid --fork --mount-proc true || skip "no namespaces can be made here"
 	local server
 	redlock acquire -S local: "$KEY"
@@ -291,7 +291,7 @@ somebody() {
 
 # native: it runs a copy of redlock's file as somebody else
 # bats test_tags=native
-@test "what a umask without the owner's rights has left keeps nobody from starting it" {
+@test "a lock file made under a umask that takes the owner's rights keeps nobody from starting the server" {
 	somebody
 	unset XDG_RUNTIME_DIR
 	cd /

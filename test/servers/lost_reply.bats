@@ -84,7 +84,7 @@ acquire() {
 	[[ $(rcli 0 DBSIZE) == 0 ]]
 }
 
-@test "acquire: the replies lost, then what takes it back lost, too: it is sent again, and the lock is gone" {
+@test "acquire: if the replies are lost, and then the release that takes it back, that is sent again" {
 	local kind
 	behind_proxies 1
 	for kind in -x -r -s '-P 2'; do

@@ -7,7 +7,7 @@
 -- returns {1 one of them holds KEY, 0 KEY is free, -1 only others hold it; Redis type, permits (-1: none),
 --         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {one ...} as waiters:
 --         those that have lost KEY, and have not released it; "waited" is 1 if the lease was over, else 0},
---         since when it has known KEY (ms by its clock, -1 unknown)
+--         since when the server has known KEY (ms by its clock, -1 unknown)
 local digests, why = ARGV[3], ARGV[4]
 local most = 10000 -- that are looked at
 local later = refuse_later()
@@ -120,7 +120,7 @@ for i = 1, #all, 2 do
 end
 if total > 0 then
   sweep()
-  if type(fence) ~= 'table' then -- what is in the record's place is not ours
+  if type(fence) ~= 'table' then -- else another program's data is in the record's place
     outlive(left, '', try)
   end
 end

@@ -56,7 +56,7 @@ end
 local left = prolong(token, ttl, kind)
 note_lease(token, ttl, left)
 local fence, slot = peek('fence'), kind == sorted and slot_of(token)
-if type(fence) ~= 'table' then -- what is in the record's place is not ours
+if type(fence) ~= 'table' then -- else another program's data is in the record's place
   outlive(left, text, try)
 end
 if slot then -- it counts for this slot from here on: no move that is still on its way may change that

@@ -1,8 +1,8 @@
 -- Tells who holds KEY and who waits for it, a page of each.
 -- ARGV: holders and waiters to pass over. With a token: only whether it holds KEY.
 -- returns {1 held, 0 free, -1 no lock; Redis type, permits (-1: none), fence (0: none),
---         holders in all, waiters in all, {holder ...}, {waiter ...}, since when it has known KEY (ms by its
---         clock, -1 unknown), 1 if it is a replica,
+--         holders in all, waiters in all, {holder ...}, {waiter ...}, since when the server has known KEY
+--         (ms by its clock, -1 unknown), 1 if it is a replica,
 --         what beside KEY is something else (1 the record, 2 queue, 3 wishes, 4 those that only wait; 0: nothing),
 --         and what it is: nobody can take KEY then}
 local items, total = {}

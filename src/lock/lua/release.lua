@@ -2,8 +2,8 @@
 -- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and untracked ones
 --       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms; -1: by hand), how the
 --       run ended ('': there was none; note_run); and perhaps for how long all that it wanted was held (ms)
--- returns {1, for how long KEY is kept (ms)} released, {0, 0} held by someone else, {-1, 0} gone, {-1} there
--- is no such hold
+-- returns {1, for how long KEY is kept (ms)} released, {0, min_hold} held by someone else, {-1, min_hold} gone,
+-- {-1} alone: the token has holds, but no untracked one, as '*+' wants
 local hold, min_hold, ended = ARGV[3], number(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)

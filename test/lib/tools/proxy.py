@@ -22,8 +22,8 @@ once all are listening.
                     another one
     delay MS        every piece arrives MS later, in both directions
     drip            replies go out one byte at a time
-    until TEXT      everything passes; from a request with TEXT in it on, the
-                    next line holds
+    until TEXT      everything passes until a request has TEXT in it; for
+                    that request and from then on the next line holds
 
 With N only the next N connections that send something are treated so; then
 the next line of the file holds, and after the last one everything passes.
