@@ -71,6 +71,7 @@ static void print_locks(struct buffer *text, struct lock *const *locks,
 	size_t order[LOCKS_MOST];
 
 	sort(order, locks, count);
+	buffer_append(text, "", 0);
 	for (size_t i = 0; i < count; i++)
 		buffer_print(text, "%s%s\n%s", i > 0 ? "\n" : "",
 			     locks[order[i]]->grant.token,
