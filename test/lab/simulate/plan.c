@@ -558,7 +558,7 @@ static void draw_forcers(struct chance *chance)
 		client->forces = i < plan.keys;
 		client->plain = false; /* its fences would be forgotten */
 		if (client->forces)
-			client->think = 100;
+			client->think = 20;
 	}
 }
 
