@@ -14,8 +14,7 @@
 #include "lock/slots.h"
 #include "lock/trust.h"
 
-#define MOMENT 25      /* ms that servers may be slower than the quorum */
-#define AGAIN_PAUSE 50 /* ms, and more later, after a connection broke again */
+#define MOMENT 25            /* ms that servers may be slower than the quorum */
 #define FENCE_AHEAD 86400000 /* that a clock may lift a fence */
 
 /* Those who compete for KEY begin at different slots. */
@@ -351,19 +350,17 @@ enum lock_result attempt_confirm(struct lock *lock, int interrupt,
 
 /* --- taking it back ----------------------------------------------------- */
 
+static void on_taken_back(void *context, size_t i, const struct reply *reply)
+{
+	(void)context;
+	(void)i;
+	(void)reply;
+}
+
 struct taking_back {
 	const struct quorum *quorum;
 	bool awaited[SERVERS_MAX]; /* whose answer counts */
-	bool granted[SERVERS_MAX]; /* ... as it may have been granted there */
-	bool answered[SERVERS_MAX];
 };
-
-static void on_taken_back(void *context, size_t i, const struct reply *reply)
-{
-	struct taking_back *taking = context;
-
-	taking->answered[i] |= reply != NULL;
-}
 
 static bool is_taken_back(void *context)
 {
@@ -375,46 +372,18 @@ static bool is_taken_back(void *context)
 	return true;
 }
 
-/* After a pause (ms), asks again those servers that may have granted it and whose
- * connections broke again. False: there is none, or the time is over. */
-static bool ask_again(struct lock *lock, struct taking_back *taking,
-		      struct wait wait, int64_t pause)
-{
-	struct quorum *quorum = lock->ballot.quorum;
-	struct reply_handler late = {taking, on_taken_back, NULL};
-	bool again[SERVERS_MAX] = {false}, any = false;
-
-	for (size_t i = 0; i < quorum->count; i++)
-		any |= again[i] = taking->granted[i] && !taking->answered[i];
-	if (!any)
-		return false;
-	quorum_idle(quorum, wait_earlier(wait, deadline_in(pause)), &late);
-	if (deadline_passed(wait.until))
-		return false;
-	quorum_round(quorum);
-	for (size_t i = 0; i < quorum->count; i++)
-		if (again[i])
-			script_release(lock, i, 0);
-	return true;
-}
-
 void attempt_take_back(struct lock *lock, bool keeps_place)
 {
 	const struct ballot *ballot = &lock->ballot;
 	struct quorum *quorum = ballot->quorum;
 	struct taking_back taking = {.quorum = quorum};
 	struct reply_handler handler = {&taking, on_taken_back, is_taken_back};
-	struct wait wait = wait_until(deadline_in(quorum->timeout));
-	int64_t pause = AGAIN_PAUSE;
 
-	for (size_t i = 0; i < quorum->count; i++) {
-		taking.granted[i] = ballot->fence[i] > 0 ||
-				    quorum_has_broken(quorum, i) ||
-				    ballot_is_unacknowledged(ballot, i);
+	for (size_t i = 0; i < quorum->count; i++)
 		taking.awaited[i] =
-			taking.granted[i] ||
+			ballot->fence[i] > 0 || quorum_has_broken(quorum, i) ||
+			ballot_is_unacknowledged(ballot, i) ||
 			(keeps_place && ballot->vote[i] == VOTE_HELD);
-	}
 	quorum_round(quorum);
 	for (size_t i = 0; i < quorum->count; i++) {
 		if (ballot->vote[i] == VOTE_HELD && !keeps_place)
@@ -424,12 +393,8 @@ void attempt_take_back(struct lock *lock, bool keeps_place)
 		else
 			server_withdraw(&quorum->servers[i]);
 	}
-	quorum_gather(quorum, wait, &handler);
-	while (ask_again(lock, &taking, wait, pause)) {
-		quorum_gather(quorum, wait, &handler);
-		if (pause < quorum->timeout / 8)
-			pause *= 2;
-	}
+	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
+		      &handler);
 	lock_hurry(lock, false);
 }
 

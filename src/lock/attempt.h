@@ -38,10 +38,9 @@ enum lock_result attempt_confirm(struct lock *lock, int interrupt,
  * Takes back what this attempt may have left on the servers. A server that was
  * never sent anything has nothing. Nor has a server that said no, unless the
  * attempt queues there (keeps_place). It waits for the servers that granted it
- * or queue us, and for those whose connection broke before they could answer. A server
- * that may have granted it is asked again as often as its connection breaks, until the
- * time of a round is over. On the other connections the release follows the acquire. No
- * signal ends this: that is no reason to leave something on a server.
+ * or queue us, and for those whose connection broke before they could answer.
+ * On the other connections the release follows the acquire. No signal ends
+ * this: that is no reason to leave something on a server.
  */
 void attempt_take_back(struct lock *lock, bool keeps_place);
 

@@ -84,22 +84,6 @@ acquire() {
 	[[ $(rcli 0 DBSIZE) == 0 ]]
 }
 
-@test "acquire: if the replies are lost, and then the release that takes it back, that is sent again" {
-	local kind
-	behind_proxies 1
-	for kind in -x -r -s '-P 2'; do
-		proxy 0 'close 2' 'reset 2'
-		# shellcheck disable=SC2086 # words
-		redlock acquire -S "$(proxy_tcp_url 0)" $kind -t 60s "$KEY"
-		expect 69 '' "redlock: $KEY: $(proxy_tcp_url 0): .*"
-		proxy_did 0 lost
-		proxy_did 0 reset
-		key_free 0
-		[[ $(rcli 0 EXISTS "$(record)") == 1 ]] # it was granted
-		KEY+=x
-	done
-}
-
 @test "acquire -w: the reply lost, the connection closed: one lock, and its token is known" {
 	behind_proxies 1
 	proxy 0 'close 1'
