@@ -15,6 +15,21 @@
 #define LISTENS "00010000" /* __SO_ACCEPTCON, and nothing else is ever set */
 #define INODE 6
 
+/* But for repeated slashes. */
+static bool is_same(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		if (*a == '/') {
+			a += strspn(a, "/");
+			b += strspn(b, "/");
+		} else {
+			a++;
+			b++;
+		}
+	}
+	return *a == *b;
+}
+
 /* The inode, if this line is about a socket that listens at this path, or 0. The line:
  * "address: count protocol flags type state inode path". */
 static int64_t read_inode(char *line, const char *path)
@@ -27,7 +42,7 @@ static int64_t read_inode(char *line, const char *path)
 		line += strspn(line, " ");
 		column[n] = strsep(&line, " ");
 	}
-	if (line == NULL || strcmp(line, path) != 0 ||
+	if (line == NULL || !is_same(line, path) ||
 	    strcmp(column[FLAGS], LISTENS) != 0 ||
 	    number_parse(column[INODE], 1, INT64_MAX, &inode) < 0)
 		return 0;

@@ -192,6 +192,8 @@ no_second() {
 	server=$(servers_in "$SET")
 	rm "$SOCKET"
 	no_second
+	XDG_RUNTIME_DIR=$SET// redlock run -n -S local: "$KEY" touch "$TMP/ran"
+	[[ $status == 69 && ! -e $TMP/ran && $(servers_in "$SET") == "$server" ]]
 	rm -r "$HOME_DIR"
 	no_second
 	: >"$TMP/go"
