@@ -349,14 +349,14 @@ static void write_status(const struct run *run)
 		.granted = run->taken.held,
 	};
 	struct buffer line = {0};
-	bool told = run->taken.signal != 0; /* to end */
+	bool dies = run->taken.signal != 0;
 
 	if (run->status_fd < 0)
 		return;
 	json_ending(&line, &run->session, &ending);
 	if (output_write_until_told(run->status_fd, line.data, line.length,
-				    told) < 0 &&
-	    !(told && errno == EINTR))
+				    dies || run->supervisor.ends) < 0 &&
+	    !(dies && errno == EINTR))
 		log_error("%s: --status-fd: %s", run->settings->key,
 			  errno == EINTR ? "nobody has read it"
 					 : strerror(errno));

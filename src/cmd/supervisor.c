@@ -154,12 +154,17 @@ static struct deadline next_due(struct supervisor *supervisor)
 				 watchdogs_due(&supervisor->watchdogs)));
 }
 
+static bool is_end(int number)
+{
+	return number == SIGINT || number == SIGQUIT || number == SIGTERM ||
+	       number == SIGHUP;
+}
+
 /* COMMAND has got it, but takes it only if somebody continues it (job.h). */
 static void continue_orphan(const struct supervisor *supervisor, int number)
 {
-	if ((number == SIGINT || number == SIGQUIT || number == SIGTERM ||
-	     number == SIGHUP) &&
-	    process_state(supervisor->child.pid) == 'T' && job_is_orphaned())
+	if (is_end(number) && process_state(supervisor->child.pid) == 'T' &&
+	    job_is_orphaned())
 		child_signal(&supervisor->child, SIGCONT);
 }
 
@@ -177,6 +182,7 @@ static bool take_signal(struct supervisor *supervisor)
 	while (number == SIGCHLD);
 	if (number == 0)
 		return false;
+	supervisor->ends |= is_end(number);
 	shared = job_has_got(&supervisor->job, number, sender,
 			     next_due(supervisor)) &&
 		 child_shares_group(&supervisor->child);

@@ -713,6 +713,12 @@ status_is() {
 	kill -TERM "$(pid run)"
 	finish run 10
 	expect 3 '' "redlock: $KEY: --status-fd: nobody has read it"
+	# one that was COMMAND's as well is enough
+	spawn run sh -c 'exec "$@" >"$0" 9>&-' "$TMP/pipe" "$REDLOCK" run --status-fd 1 "$KEY" sh -c 'touch "$0"; exec sleep 300' "$TMP/runs"
+	wait_until '[[ -e $TMP/runs ]]'
+	kill -TERM "$(pid run)"
+	finish run 10
+	expect 143 '' "redlock: $KEY: --status-fd: nobody has read it"
 	rcli 0 SET "$KEY" other >/dev/null
 	spawn run sh -c 'exec "$@" >"$0" 9>&-' "$TMP/pipe" "$REDLOCK" run --status-fd 1 "$KEY" true
 	wait_until '(($(rcli 0 ZCARD "{$KEY}:redlock:queue") == 1))'
