@@ -399,7 +399,7 @@ static int take_away(struct holders *holders, const struct settings *settings,
 				      "and its holder may put that right: ",
 				      broken, holders->ballot.quorum->count);
 		log_error("%s: %s%s", holders->names.key.data, error.text,
-			  error.code == EXIT_UNREACHED
+			  inspect_is_waiting(holders)
 				  ? "; it may still be taken away"
 				  : "");
 		return error.code;

@@ -32,11 +32,11 @@ static bool is_known(void *context)
 	size_t need = quorum_size(ballot->quorum), out = 0, best;
 	bool whole;
 
-	if (!holders->hasty)
-		return false;
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		out += ballot->vote[i] == VOTE_PENDING ||
 		       (ballot->vote[i] == VOTE_YES && !holders->complete[i]);
+	if (!holders->hasty)
+		return out == 0;
 	best = best_holder(holders, &whole);
 	return whole ||
 	       (best + out < need && ballot_count(ballot, VOTE_YES) >= need);
@@ -160,13 +160,27 @@ int inspect_break(struct holders *holders, bool foreign, const char *why,
 	token_make(holders->token); /* names this request */
 	ballot_open(ballot, NULL);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		bool silent = is_silent(ballot, i);
+
 		holders->standing[i] = STANDING_UNKNOWN;
 		script_break(ballot->quorum, i, &holders->names, holders->token,
 			     digests.data, foreign, why);
+		if (silent) /* it was waited for already */
+			ballot->vote[i] = VOTE_FAILED;
 	}
 	gather(holders);
 	buffer_release(&digests);
 	return conclude_break(holders, error);
+}
+
+bool inspect_is_waiting(const struct holders *holders)
+{
+	const struct quorum *quorum = holders->ballot.quorum;
+
+	for (size_t i = 0; i < quorum->count; i++)
+		if (quorum_is_waiting(quorum, i))
+			return true;
+	return false;
 }
 
 int inspect_ask(struct holders *holders, const char *digests, const char *why,

@@ -34,6 +34,9 @@ int inspect_is_held(struct holders *holders, const char *token,
 int inspect_break(struct holders *holders, bool foreign, const char *why,
 		  struct error *error);
 
+/* Whether a server that has not answered may still carry out the last request. */
+bool inspect_is_waiting(const struct holders *holders);
+
 /*
  * Asks the holders with these digests (a blank after each) to stop, as often as it is
  * called; *holders has those of them that hold KEY. The standing of a server is

@@ -45,8 +45,11 @@ end
 local found = not total
 if not total then
   items, total = {show_holder('', call('pttl', key), 1)}, 1
+elseif #items < total then -- the rest of them
+  for _, who in each(kind == sorted and call('zrange', key, 0, 9999) or call('hkeys', key)) do
+    found = found or ARGV[3]:find(redis.sha1hex(name_of(who)), 1, true)
+  end
 end
-found = found or #items < total
 for _, item in each(items) do
   found = found or ARGV[3]:find(item:sub(1, 40), 1, true)
 end
