@@ -110,7 +110,7 @@ finds() {
 }
 
 @test "the simulation finds a fence that is raised where others have the key" {
-	finds raise-always 351 "key0 was taken away from client 4, which begins with the fence"
+	finds raise-always 360 "key0 was taken away from client 4, which begins with the fence"
 }
 
 @test "the simulation finds a renewal that counts another slot" {
