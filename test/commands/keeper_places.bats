@@ -265,8 +265,9 @@ redlock: --pid 32000: there is no such process"
 	run ! is_held
 }
 
+# keeper_notes NAMESPACE: of the keepers in there, by the number of this pid namespace.
 keeper_notes() {
-	find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*' -o -name 'servers-*' | sort
+	find "$XDG_RUNTIME_DIR/redlock" -name "keeper-$1-*" -o -name "servers-$1-*" | sort
 }
 
 # native: a keeper is found by its title, which valgrind keeps
@@ -274,7 +275,7 @@ keeper_notes() {
 @test "a container with the /proc of another: release says that it does not show the keeper, and leaves its notes" {
 	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
 	unshare --pid --fork --mount-proc true || skip "no pid namespace can be made here"
-	local before
+	local before inside namespace
 	script_text >"$TMP/job.sh" <<-'end'
 		token=$("$REDLOCK" acquire --pid $$ -t 1h "$KEY") || exit
 		said "$token"
@@ -284,11 +285,13 @@ keeper_notes() {
 	spawn job unshare --pid --fork --mount-proc --kill-child sh -c 'sh "$1"; exit' - "$TMP/job.sh"
 	# its first renewal would find that KEY is gone
 	wait_until '[[ -s $TMP/said && $(rcli 0 HGET "$(record)" "holder:$(<"$TMP/said")") == *keeper=* ]]'
-	before=$(keeper_notes)
+	inside=$(pgrep -P "$(pid job)")
+	namespace=$(stat -Lc %i "/proc/$inside/ns/pid")
+	before=$(keeper_notes "$namespace")
 	[[ $before == */keeper-*/servers-* ]]
-	run --separate-stderr nsenter --target "$(pgrep -P "$(pid job)")" --pid "$REDLOCK" release "$KEY" "$(<"$TMP/said")"
+	run --separate-stderr nsenter --target "$inside" --pid "$REDLOCK" release "$KEY" "$(<"$TMP/said")"
 	expect 0 '' "redlock: $KEY: its keeper, if it has one, could not be looked for: /proc does not show pid [0-9]+"
-	[[ $(keeper_notes) == "$before" ]]
+	[[ $(keeper_notes "$namespace") == "$before" ]]
 	run ! is_held
 	step 1
 	finish job
