@@ -221,6 +221,19 @@ no_second() {
 	[[ $(servers_in "$SET") == "$server" ]]
 }
 
+@test "a server in a container that only shares the network is none of ours, even if we see it" {
+	unshare --mount --pid --fork --mount-proc true || skip "no namespaces can be made here"
+	spawn container unshare --mount --pid --fork --kill-child --mount-proc sh -c '
+		mount -t tmpfs -o mode=700 none "$XDG_RUNTIME_DIR" && "$@"' - \
+		"$REDLOCK" run -S local: "$KEY" sh -c ': >"$0"; until [ -e "$0.end" ]; do sleep 0.05; done' "$TMP/began"
+	wait_until '[[ -e $TMP/began ]]'
+	redlock run -n -S local: "$KEY" echo ours
+	: >"$TMP/began.end"
+	expect 0 ours
+	finish container
+	expect 0
+}
+
 # refused_home: local: does not go where XDG_RUNTIME_DIR/redlock is, says so, and leaves it as it is.
 refused_home() {
 	redlock run -S local: "$KEY" touch "$TMP/ran"
