@@ -29,7 +29,7 @@ int inspect_is_held(struct holders *holders, const char *token,
  * is left alone if none of those who were seen holds KEY there any more, or if KEY is not
  * a lock there, unless `foreign` is set. why: record_describe_breaker. 0, or -1 as
  * inspect_lock. (A request may be executed after we have given up. Even then it leaves a
- * lock alone that only others hold, unless they are more than a server looks at.)
+ * lock alone that only others hold.)
  */
 int inspect_break(struct holders *holders, bool foreign, const char *why,
 		  struct error *error);

@@ -1,9 +1,9 @@
 -- Takes KEY away from whoever holds it; the fence stays, and the queue moves on.
 -- A request that arrives twice evicts nobody twice: the token is drawn for this one. Its first answer, which was
 -- lost, is given again.
--- ARGV: digests of tokens, with a blank after each: one of them must still hold KEY, unless KEY is no lock or
---       has more holders than are looked at; 1: even if KEY is no lock; who takes it away and why: each renewal
---       by those that had it is answered with that
+-- ARGV: digests of tokens, with a blank after each: one of them must still hold KEY, unless KEY is no lock;
+--       1: even if KEY is no lock; who takes it away and why: each renewal by those that had it is answered
+--       with that
 -- returns {1 taken away, 0 free, -1 others hold it by now; then as inspect does}
 -- What is known of those who were evicted, until somebody else has KEY: "kind permits total", and below it the
 -- length of each item, a blank and the item.
