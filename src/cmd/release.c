@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/threads.h"
 #include "cmd/session.h"
 #include "settings/command.h"
@@ -52,18 +54,10 @@ static bool may_be_untracked(struct session *session)
  * asked for already, there is nothing more to ask. */
 static void release_rest(void *session, size_t i)
 {
-	struct session *each = session_at(session, i);
-	struct answer *answer = &each->answer;
-	const char *hold = each->lock.grant.hold;
+	const struct session *each = session_at(session, i);
 
-	if (has_released(each))
-		return;
-	if (hold[0] != '*')
+	if (!has_released(each) && strcmp(each->lock.grant.hold, "*+") != 0)
 		cmd_release_one(session, i);
-	else if (hold[1] != '+')
-		answer->result = lock_release_adopted(
-			&each->lock, deadline_in(each->quorum.timeout),
-			&answer->error);
 }
 
 /* What a keeper has given back, or not. */

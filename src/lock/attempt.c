@@ -56,7 +56,10 @@ void attempt_begin(struct lock *lock)
 		strlcpy(lock->grant.token, lock->wish.owner,
 			sizeof(lock->grant.token));
 	lock->grant.hold[0] = '+';
-	token_make(lock->grant.hold + lock->wish.untracked);
+	if (lock->wish.untracked)
+		token_make_near(lock->grant.hold + 1);
+	else
+		token_make(lock->grant.hold);
 }
 
 /* --- reading a vote ----------------------------------------------------- */

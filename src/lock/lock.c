@@ -25,17 +25,13 @@ void lock_adopt(struct lock *lock, const char *token)
 	struct grant *grant = &lock->grant;
 
 	strlcpy(grant->token, token, sizeof(grant->token));
-	grant->hold[0] = '*';
-	token_make(grant->hold + 1);
+	strlcpy(grant->hold, "*", sizeof(grant->hold));
 	grant->slot = lock->ballot.wanted = 0;
 }
 
 void lock_adopt_untracked(struct lock *lock)
 {
-	struct grant *grant = &lock->grant;
-
-	strlcpy(grant->hold, "*+", sizeof(grant->hold));
-	token_make(grant->hold + 2);
+	strlcpy(lock->grant.hold, "*+", sizeof(lock->grant.hold));
 }
 
 void lock_release_memory(struct lock *lock)

@@ -76,6 +76,7 @@
 #include "lock/ballot.h"
 #include "lock/listening.h"
 #include "lock/names.h"
+#include "lock/pick.h"
 #include "lock/run.h"
 #include "lock/silence.h"
 
@@ -112,10 +113,10 @@ struct wish {
 /* What is held, or asked for. */
 struct grant {
 	char token[TOKEN_LONGEST + 1];
-	char hold[TOKEN_SIZE + 2]; /* KIND_REENTRANT: this one of the owner's;
-				    * "-" for none, '*' and a number for any,
-				    * '+' and a number for an untracked one,
-				    * "*+" and a number for any of these */
+	char hold
+		[HOLD_SIZE]; /* KIND_REENTRANT: this one of the owner's, a number,
+			       * '+' before it: an untracked one; "-" for none;
+			       * "*" for any, "*+" for any untracked one (pick.h) */
 	/* KIND_PERMITS: the slot that requests name; once there is a quorum, its
 	 * slot. 0: none, or not known */
 	int64_t slot;
@@ -157,7 +158,7 @@ struct lock {
 	bool is_to_be_told; /* a release: a quorum has to note what has ended */
 	int64_t held;       /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
-	bool has_tracked; /* after a release of an untracked hold: only others were found */
+	struct pick *pick; /* a release of any hold; or NULL */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */
@@ -181,8 +182,7 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
  * holds is ours. */
 void lock_adopt(struct lock *lock, const char *token);
 
-/* For the next release of what was adopted: none but an untracked hold, or else
- * LOCK_NOT_HELD. */
+/* To release none but an untracked hold, or else LOCK_NOT_HELD. */
 void lock_adopt_untracked(struct lock *lock);
 
 /* Whether there is one, as far as servers answer by then. */
@@ -244,15 +244,10 @@ void lock_note_held(struct lock *lock, int64_t held);
 /* Gives the lock of grant.token back on every server, min_hold ms from now; that of
  * a hold that is not the owner's last is left to the last one. Servers that cannot be
  * reached are asked again until then; more than a round has a line, and ends if a signal has
- * come that would end the process. NOT_HELD: it was not held. */
+ * come that would end the process. NOT_HELD: it was not held. If only the token is known
+ * (lock_adopt), an untracked hold is given back, or else any: that takes one round more. */
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
-
-/* The same, if only the token is known (lock_adopt): an untracked hold, if any server has
- * one, or else any. Servers need not have the same holds: if each picked one by itself, one
- * without the untracked hold might give back what somebody else is just being granted. */
-enum lock_result lock_release_adopted(struct lock *lock, struct deadline until,
-				      struct error *error);
 
 /* --- for the rounds of a lock (attempt.c, extend.c, release.c) ------------ */
 

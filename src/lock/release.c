@@ -29,37 +29,36 @@ static void share_release(struct lock *lock, size_t i)
 	}
 }
 
-/* The token has holds there, but no untracked one. If the same request had found one
- * before, the server would say so again. */
-static bool is_all_tracked(const struct lock *lock, const struct reply *reply,
-			   int64_t answer)
-{
-	return strncmp(lock->grant.hold, "*+", 2) == 0 && answer == -1 &&
-	       reply->count == 1;
-}
-
 static void on_release(void *context, size_t i, const struct reply *reply)
 {
 	struct lock *lock = context;
 	struct ballot *ballot = &lock->ballot;
 	int64_t answer = 0;
-	bool tracked;
 
-	if (!ballot_read(ballot, i, reply, -1, &answer))
+	if (!ballot_read(ballot, i, reply, -2, &answer))
 		return;
 	alias_warn(lock, i);
+	if (answer == -2) {
+		if (lock->pick != NULL && pick_hear(lock->pick, i, reply))
+			ballot->vote[i] = VOTE_YES;
+		else
+			ballot_reject(ballot, i);
+		return;
+	}
+	if (lock->pick != NULL)
+		pick_hear_taker(lock->pick, i, reply);
 	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
 	    reply->value[1].number > lock->kept)
 		lock->kept = reply->value[1].number;
-	tracked = is_all_tracked(lock, reply, answer);
-	lock->has_tracked |= tracked;
 	/* if an answer was lost, that request may have released the lock, and
 	 * somebody else may hold it by now */
-	if (answer == 1 || (!tracked && (ballot->unsure[i] ||
-					 quorum_has_broken(ballot->quorum, i))))
+	if (answer == 1 || ballot->unsure[i] ||
+	    quorum_has_broken(ballot->quorum, i))
 		ballot->vote[i] = VOTE_YES;
 	else
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
+	if (lock->pick != NULL && answer != 1 && ballot->vote[i] == VOTE_YES)
+		lock->pick->unsure = true;
 	share_release(lock, i);
 }
 
@@ -173,15 +172,26 @@ static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 	}
 }
 
-enum lock_result lock_release(struct lock *lock, int64_t min_hold,
-			      struct deadline until, struct error *error)
+/* Others may be giving back the hold that was picked. */
+static bool is_decided(void *context)
+{
+	const struct lock *lock = context;
+	const struct pick *pick = lock->pick;
+
+	return lock_is_decided(context) &&
+	       (pick == NULL || !pick->gives || lock->ballot.alias ||
+		ballot_said_no(&lock->ballot) ||
+		pick_is_known(pick, &lock->ballot));
+}
+
+static enum lock_result release(struct lock *lock, int64_t min_hold,
+				struct deadline until, struct error *error)
 {
 	struct ballot *ballot = &lock->ballot;
-	struct reply_handler handler = {lock, on_release, lock_is_decided};
+	struct reply_handler handler = {lock, on_release, is_decided};
 
 	ballot_open(ballot, NULL);
 	lock->kept = 0;
-	lock->has_tracked = false;
 	ask_in_rounds(lock, min_hold, until, &handler);
 	listening_end(&lock->listening, ballot->quorum);
 	lock_hurry(lock, false);
@@ -197,20 +207,81 @@ enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 	return LOCK_ERROR;
 }
 
-enum lock_result lock_release_adopted(struct lock *lock, struct deadline until,
-				      struct error *error)
+/* Those that have told their holds have given none back. */
+static void take_votes_back(struct lock *lock, enum vote vote)
 {
-	char token[TOKEN_LONGEST + 1];
-	enum lock_result result;
+	for (size_t i = 0; i < lock->ballot.quorum->count; i++)
+		if (lock->pick->told[i])
+			lock->ballot.vote[i] = vote;
+}
 
-	lock_adopt_untracked(lock);
-	result = lock_release(lock, 0, until, error);
-	if (result != LOCK_NOT_HELD || !lock->has_tracked ||
-	    ballot_count(&lock->ballot, VOTE_YES) > 0)
+/* Asks which holds there are, and gives back the one that was picked. Holds of other kinds
+ * are given back at once. False: somebody else has given that one back. */
+static bool release_picked(struct lock *lock, int64_t min_hold,
+			   struct deadline until, enum lock_result *result,
+			   struct error *error)
+{
+	const struct quorum *quorum = lock->ballot.quorum;
+	struct pick *pick = lock->pick;
+
+	pick_open(pick);
+	pick->gives = quorum->count == 1;
+	*result = release(lock, min_hold, until, error);
+	if (!pick_was_told(pick))
+		return true; /* of another kind, or by a single server */
+	if (*result == LOCK_ERROR) {
+		take_votes_back(lock, VOTE_PENDING);
+		return true;
+	}
+	if (!pick_choose(pick, quorum_size(quorum), lock->grant.hold)) {
+		take_votes_back(lock, VOTE_GONE);
+		explain_loss(&lock->ballot, error);
+		*result = LOCK_NOT_HELD;
+		return true;
+	}
+	pick->gives = true;
+	pick->unsure = false;
+	*result = release(lock, min_hold, until, error);
+	return *result != LOCK_OK || !pick_is_others(pick, &lock->ballot);
+}
+
+/* Each time that somebody else came first a release has ended, so it does not go on for
+ * ever; but servers may say anything. */
+#define LOSSES_MOST 1000
+
+static enum lock_result release_any(struct lock *lock, int64_t min_hold,
+				    struct deadline until, struct error *error)
+{
+	char any[HOLD_SIZE];
+	int64_t limit = deadline_left(until);
+	enum lock_result result;
+	struct pick pick;
+	bool done = false;
+
+	strlcpy(any, lock->grant.hold, sizeof(any));
+	pick_init(&pick, any[1] == '+');
+	lock->pick = &pick;
+	for (int losses = 0; !done && losses < LOSSES_MOST; losses++) {
+		strlcpy(lock->grant.hold, any, sizeof(lock->grant.hold));
+		done = release_picked(lock, min_hold, deadline_in(limit),
+				      &result, error);
+	}
+	strlcpy(lock->grant.hold, any, sizeof(lock->grant.hold));
+	lock->pick = NULL;
+	if (done)
 		return result;
-	strlcpy(token, lock->grant.token, sizeof(token));
-	lock_adopt(lock, token);
-	return lock_release(lock, 0, until, error);
+	error_set(error, EXIT_UNREACHED,
+		  "other releases with this token came first, %d times",
+		  LOSSES_MOST);
+	return LOCK_ERROR;
+}
+
+enum lock_result lock_release(struct lock *lock, int64_t min_hold,
+			      struct deadline until, struct error *error)
+{
+	if (lock->grant.hold[0] == '*')
+		return release_any(lock, min_hold, until, error);
+	return release(lock, min_hold, until, error);
 }
 
 static void on_untracked(void *context, size_t i, const struct reply *reply)

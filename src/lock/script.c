@@ -232,7 +232,8 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	struct question question = about_lock(lock, i);
 	struct server *server = &lock->ballot.quorum->servers[i];
 	const char *ended = lock->ended.length > 0 ? lock->ended.data : "";
-	char ms[24], held[24];
+	char ms[24], held[24], picked[HOLD_SIZE + TOKEN_SIZE];
+	const char *hold = lock->grant.hold;
 	bool later;
 
 	/* what is given back may be held again after a failover, but not what
@@ -243,6 +244,11 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 		question.how |= ASK_LASTING;
 	if (min_hold > 0)
 		question.how |= ASK_REPLICAS;
+	if (lock->pick != NULL && lock->pick->gives) {
+		snprintf(picked, sizeof(picked), "%s %s", hold,
+			 lock->pick->draw);
+		hold = picked;
+	}
 	server_withdraw(server);
 	if (!server->needs_whole)
 		question.sha1 = sha1_of_both(&question);
@@ -258,9 +264,8 @@ void script_release(struct lock *lock, size_t i, int64_t min_hold)
 	    : later ? SCRIPT(common_lua, places_lua, take_back_lua)
 		    : SCRIPT(common_lua, lease_lua, runs_lua, places_lua,
 			     slots_lua, settle_lua, redisson_lua, release_lua),
-	    (const char *[]){lock->grant.hold,
-			     number(ms, lock->by_hand ? -1 : min_hold), ended,
-			     number(held, lock->held)},
+	    (const char *[]){hold, number(ms, lock->by_hand ? -1 : min_hold),
+			     ended, number(held, lock->held)},
 	    lock->held > 0 ? 4 : 3);
 }
 

@@ -1,7 +1,10 @@
 #include "lock/token.h"
 
-#include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 void token_make(char token[TOKEN_SIZE])
 {
@@ -14,4 +17,25 @@ void token_make(char token[TOKEN_SIZE])
 		token[2 * i + 1] = digits[bits[i] & 15];
 	}
 	token[TOKEN_SIZE - 1] = '\0';
+}
+
+/* https://datatracker.ietf.org/doc/html/draft-eastlake-fnv */
+static uint32_t fnv1a(const char *text)
+{
+	uint32_t hash = 2166136261;
+
+	for (; *text != '\0'; text++)
+		hash = (hash ^ (unsigned char)*text) * 16777619;
+	return hash;
+}
+
+void token_make_near(char token[TOKEN_SIZE])
+{
+	char host[256] = "", place[sizeof(host) + 24], near[TOKEN_NEAR + 1];
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(place, sizeof(place), "%ld %s", (long)getppid(), host);
+	snprintf(near, sizeof(near), "%08" PRIx32, fnv1a(place));
+	token_make(token);
+	memcpy(token, near, TOKEN_NEAR);
 }

@@ -16,4 +16,10 @@
 
 void token_make(char token[TOKEN_SIZE]);
 
+/* The same, but the first digits are those of everything that this process's parent
+ * starts on this host: a script acquires a lock and releases it. Another's are the same
+ * once in 2^32. */
+#define TOKEN_NEAR 8
+void token_make_near(char token[TOKEN_SIZE]);
+
 #endif

@@ -163,7 +163,7 @@ SIMULATED = $(filter-out $(patsubst %,base/%.o,deadline descriptors log replace 
 	cmd/several.o settings/settings.o show/holders.o show/inspect.o show/stopping.o,$(SOURCES:.c=.o)))
 SIMULATE_CFLAGS = $(filter-out -O2,$(TOOL_CFLAGS)) -O2 -U_FORTIFY_SOURCE -fPIE \
 	-fno-builtin-malloc $(INCLUDES) $(shell $(PKG_CONFIG) --cflags lua5.1)
-WRAPPED = clock_gettime gethostname getenv getuid eventfd eventfd_write close pthread_join
+WRAPPED = clock_gettime gethostname getppid getenv getuid eventfd eventfd_write close pthread_join
 link_simulate = $(Q)$(CC) $(ALL_CFLAGS) -pie $(WRAPPED:%=-Wl,--wrap=%) -o $@ $(SIMULATE) \
 	$(1) $(shell $(PKG_CONFIG) --libs lua5.1) $(OPENSSL) $(LIBRARIES) -lm
 

@@ -3,6 +3,8 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 
 load ../lib/helper
+load ../lib/cli
+load ../lib/script
 
 NEST=$ROOT/test/lib/tools/nest
 OTHER=00112233445566778899aabbccddeeff
@@ -617,7 +619,7 @@ gives_back() {
 	local sha
 	sha=$(sed -n 's/^#define BOTH_SHA1 "\(.*\)"$/\1/p' "${REDLOCK%/*}/scripts.h")
 	rcli 0 EVALSHA "$sha" 5 "$KEY" "$(record)" "$(record):queue" "$(record):wishes" "$(record):waits" 0 me \
-		"$(printf '*%032d' "$1")" 0 ''
+		"$(printf '* %032d' "$1")" 0 ''
 }
 
 @test "a release that arrives again counts once, whatever has come in between" {
@@ -762,6 +764,83 @@ loses_record() {
 	redlock release "$KEY" me
 	expect 0
 	wait_until 'key_free 0 1 2'
+}
+
+# without N: three servers, one of which cannot be reached.
+without() {
+	local all
+	all=$(server_urls 0 1 2)
+	echo "${all/"$(server_url "$1")"/$NOWHERE}"
+}
+
+@test "holds that different servers lack: a release gives one of them back, and nobody is let in beside the other" {
+	local owner
+	use 3
+	export REDLOCK_QUARANTINE=0
+	for owner in 1 2 3 4; do # which of the two is picked depends on their names
+		KEY=$KEY-$owner
+		"$REDLOCK" acquire -S "$(without 2)" -r --token me "$KEY" # two scripts: each has a shell of its own
+		bash -c '"$REDLOCK" acquire -S "$0" -r --token me "$KEY"; true' "$(without 1)"
+		[[ $(rcli 0 HGET "$KEY" me)$(rcli 1 HGET "$KEY" me)$(rcli 2 HGET "$KEY" me) == 211 ]]
+		bash -c '"$REDLOCK" release "$KEY" me; exit $?'
+		redlock acquire -n "$KEY"
+		expect 75 '' "redlock: $KEY: held by .*"
+		redlock release "$KEY" me
+		expect 0
+		nothing_left 0 1 2
+	done
+}
+
+@test "of an owner's scripts each gives its own hold back, on one server and on three" {
+	local servers own before=
+	for servers in 1 3; do
+		use "$servers"
+		rm -f "$TMP/said" "$TMP"/step*
+		for own in 1 2 3; do # so that neither the order of names nor of ages is a help for all
+			script "$own" <<-end
+				"\$REDLOCK" acquire -r --token me "\$KEY" || exit
+				said in $own
+				step $own
+				"\$REDLOCK" release "\$KEY" me
+			end
+			wait_until "has_said in $own"
+			rcli 0 HKEYS "$(record)" | grep '^hold:' | sort >"$TMP/holds"
+			[[ $own != 2 ]] || before=$(comm -13 "$TMP/before" "$TMP/holds")
+			mv "$TMP/holds" "$TMP/before"
+		done
+		[[ $before == hold:+* ]]
+		step 2
+		finish 2
+		expect 0 me
+		[[ $(rcli 0 HKEYS "$(record)" | grep -c '^hold:') == 2 ]]
+		[[ $(rcli 0 HKEYS "$(record)") != *"$before"* ]]
+		step 1
+		step 3
+		finish 1
+		finish 3
+		nothing_left 0
+	done
+}
+
+@test "releases by one token that come at once give a hold back each" {
+	local servers i
+	for servers in 1 3; do
+		use "$servers"
+		for i in {1..12}; do redlock acquire -r --token me "$KEY"; done
+		counted 12 me 0
+		for i in {1..10}; do spawn "release$i" "$REDLOCK" release "$KEY" me; done
+		for i in {1..10}; do
+			finish "release$i"
+			expect 0
+		done
+		wait_until 'counted 2 me $(seq -s " " 0 $((servers - 1)))'
+		redlock release "$KEY" me
+		redlock release "$KEY" me
+		expect 0
+		nothing_left 0
+		redlock release "$KEY" me
+		expect 1 '' "redlock: $KEY: not held by this token: .*"
+	done
 }
 
 @test "a release that arrives twice where the record was lost counts once" {

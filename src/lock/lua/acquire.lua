@@ -118,7 +118,7 @@ elseif wish.kept == 0 and (wait == '1' or others) then
     call('zadd', line, now - waited, own)
   end
   call('hset', wishes, own, table.concat({ttl, kind, permits, clock, hold, request,
-    format('%s%.0f', hold == '-' and '0' or '+', now)}, ' ') .. '\n' .. description)
+    (hold == '-' and '0' or '+') .. now}, ' ') .. '\n' .. description)
   call('pexpire', line, 60000)
   call('pexpire', wishes, 60000)
   local granted_here = {settle(own, in_use)}

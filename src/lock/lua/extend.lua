@@ -49,7 +49,7 @@ if keeper and text:find('\n') and not text:find(keeper, 1, true) then
   text = text:gsub('\nkeeper=%d+', ''):gsub('\n', keeper, 1)
   try('hset', record, 'holder:' .. token, text)
 end
-if kind == reentrant and hold ~= '-' and try('hset', record, 'hold:' .. hold, 1) == 1
+if kind == reentrant and hold ~= '-' and try('hset', record, 'hold:' .. hold, now) == 1
     and #known_holds() > holds(token) then
   call('hincrby', key, token, 1) -- KEY was put back for another hold, the record not just lost
 end

@@ -1,29 +1,59 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
--- ARGV: hold ('-': none; '*' and a number that is drawn once: any of them, and untracked ones
---       first, which begin with '+'; '*+' and a number: none but these), min_hold (ms; -1: by hand), how the
---       run ended ('': there was none; note_run); and perhaps for how long all that it wanted was held (ms)
--- returns {1, for how long KEY is kept (ms)} released, {0, min_hold} held by someone else, {-1, min_hold} gone,
--- {-1} alone: the token has holds, but no untracked one, as '*+' wants
-local hold, min_hold, ended = ARGV[3], number(ARGV[4]), ARGV[5]
+-- ARGV: hold ('-': none; '*': that is not known; '*+': nor is it, but it is an untracked one), and perhaps a blank
+--       and a number that is drawn once: that is given back, of '*' the one that is picked here; min_hold (ms; -1:
+--       by hand), how the run ended ('': there was none; note_run); and perhaps for how long all that it wanted was
+--       held (ms)
+-- returns {1, for how long KEY is kept (ms), the number of the first that gave that hold back (nil: nobody has)}
+-- released, {0, min_hold, number} held by someone else, {-1, min_hold, number} gone, {-2, how many holds of the
+-- token the record does not know, "hold ms-since-it-was-entered hold ..."} one has to be picked (pick.h)
+local hold, drawn = ARGV[3]:match('^(%S+) ?(.*)$')
+local min_hold, ended = number(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)
+local is_any = kind == reentrant and held > 0 and hold:find('^%*%+?$')
 
--- A hold of the token: an untracked one first, then one that the record has lost. It is the same on
--- every server. Nil for a request that arrives twice; false if there is none of the kind that is wished.
-local function pick_hold()
+-- When a hold was entered or renewed. 0: it was granted by a message, and nobody has answered yet.
+local function time_of(name)
+  local time = number(peek('hold:' .. name)) or 0
+  return time > 0 and time or now
+end
+
+-- The oldest hold, or one that the record has lost; untracked ones, which begin with '+', are first, and of these
+-- the script's own, which have the same beginning as its number (token.h). Nil: there is none.
+local function pick_here()
+  local known, oldest, least = known_holds()
+  for _, name in each(known) do
+    local time = time_of(name)
+      + (name:find('^%+' .. drawn:sub(1, 8)) and 0 or name:find('^%+') and 2^51 or 2^52)
+    if time < (least or time + 1) then
+      oldest, least = name, time
+    end
+  end
+  if held > #known and (least or 2^52) >= 2^52 then
+    return '*' .. drawn
+  elseif hold == '*' or (least or 2^52) < 2^52 then
+    return oldest
+  end
+end
+
+-- Who is the first that gives this hold back, and whether that is just now. A hold that was entered again since
+-- is another.
+local function first_to_give()
   local past = peek('last:' .. token)
   past = type(past) == 'string' and past or ''
-  if (past .. ' '):find(hold .. ' ', 1, true) then
-    return
+  local _, at = past:find((is_any and drawn or hold) .. ' ', 1, true)
+  local first = at and (is_any and drawn or past:match('^%x+', at + 1))
+  if first == drawn then
+    return first
+  elseif is_any then
+    hold = pick_here()
+  elseif try('hexists', record, 'hold:' .. hold) ~= 1 and (first or held <= #known_holds()) then
+    return first
   end
-  local known = known_holds()
-  table.sort(known)
-  local untracked = known[1] and known[1]:find('^%+')
-  if hold:find('^%*%+') and not untracked and #known >= held then
-    return false
+  if hold then
+    try('hset', record, 'last:' .. token, format('%s %s %s', hold, drawn, past:sub(1, 600))) -- others may come in between
+    return drawn, true
   end
-  try('hset', record, 'last:' .. token, hold .. ' ' .. past:sub(1, 10 * #hold)) -- others may come in between
-  return known[1] and (untracked or #known >= held) and known[1] or hold
 end
 
 -- KEY stays with its owner for that long, and nobody can take it.
@@ -80,11 +110,19 @@ local function note_end(is_last)
   end
 end
 
-if kind == reentrant and held > 0 and hold:find('^%*') then
-  hold = pick_hold()
-  if hold == false then
-    return {-1}
+local first, is_now
+if drawn ~= '' then
+  first, is_now = first_to_give()
+  if is_any and not first then
+    return {-2, 0, ''}
   end
+  hold = (is_now or kind ~= reentrant) and hold
+elseif is_any then
+  local known, told = known_holds(), {}
+  for i = 1, min(#known, 100) do
+    told[i] = format('%s %.0f', known[i], max(now - time_of(known[i]), 0))
+  end
+  return {-2, max(held - #known, 0), table.concat(told, ' ')}
 end
 local last = hold and is_last()
 local handed_on = kind == reentrant and hold and hand_on_min_hold(last)
@@ -119,4 +157,4 @@ if try('exists', queue, waits) ~= 0 then
 elseif kind == sorted then
   pcall(drop_expired) -- of others that never came back: nobody may ever look again
 end
-return {held > 0 and 1 or kind == 'none' and -1 or 0, min_hold}
+return {held > 0 and 1 or kind == 'none' and -1 or 0, min_hold, first}

@@ -125,7 +125,7 @@ local function grant(who, wish, lease, kind, room)
     return fence
   elseif wish.kind == sorted then
     call('zadd', key, 'nx', now + lease, who)
-  elseif wish.kind == reentrant and call('hset', record, 'hold:' .. wish.hold, 1) == 1 then
+  elseif wish.kind == reentrant and call('hset', record, 'hold:' .. wish.hold, wish.mark and 0 or now) == 1 then
     call('hincrby', key, who, 1)
   end
   local left = prolong(who, lease, wish.kind)

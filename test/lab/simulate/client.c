@@ -555,9 +555,8 @@ static void give_token_back(struct client *client, const char *token)
 
 	open_again(client, &again, &settings, token);
 	lock_note_end(&again.lock, -1, "released");
-	if (lock_release_adopted(&again.lock,
-				 deadline_in(settings.server_timeout),
-				 &error) == LOCK_ERROR)
+	if (lock_release(&again.lock, 0, deadline_in(settings.server_timeout),
+			 &error) == LOCK_ERROR)
 		judge_keeps(client->number, client->plan->key, began,
 			    error.text);
 	close_again(&again, &settings);

@@ -28,6 +28,7 @@
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *time);
 int __wrap_gethostname(char *name, size_t size);
+pid_t __wrap_getppid(void);
 char *__wrap_getenv(const char *name);
 uid_t __wrap_getuid(void);
 int __wrap_eventfd(unsigned count, int flags);
@@ -65,6 +66,11 @@ uint32_t arc4random_uniform(uint32_t limit)
 	return limit > 0 ? (uint32_t)(chance_draw(&world_process()->chance) %
 				      limit)
 			 : 0;
+}
+
+pid_t __wrap_getppid(void)
+{
+	return 1;
 }
 
 int __wrap_gethostname(char *name, size_t size)

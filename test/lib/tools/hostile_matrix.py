@@ -139,6 +139,17 @@ KEPT = {
     "kept, with a fence beyond 2^53": array(1, 2**53 + 1, "x", 0),
     "kept, with a text for a fence": array(1, "5", 5, 0),
 }
+TOLD = {  # the holds of a token, of which one is to be picked
+    "holds, and no more": array(-2),
+    "holds without their names": array(-2, 0),
+    "holds with a number for names": array(-2, 0, 5),
+    "holds with a text for a number": array(-2, "0", "+a 1"),
+    "a hold without an age": array(-2, 0, "+a"),
+    "a hold of a negative age": array(-2, 0, "+a -1"),
+    "a hold for any": array(-2, 0, "* 1"),
+    "a hold of 60 bytes": array(-2, 0, "+" + 59 * "a" + " 1"),
+    "60 kB of holds": array(-2, 0, 20000 * "+ "),
+}
 ITEM = MARK + " 2500 100 1 0\n"
 VIEWS = {
     "no items": array(1, "string", -1, 5, 1, 0),
@@ -601,7 +612,19 @@ def by_hand():
                          specific)
     yield from alone("extend --replicas", with_replicas(
         ["extend", "-t", "3s", KEY, TOKEN]), "wait")
-    yield from alone("release", ["release", KEY, TOKEN], "release")
+    yield from alone("release", ["release", KEY, TOKEN], "release", TOLD)
+    # whichever is picked, it says that others have given it back
+    yield Case("release, others' for ever", ["release", KEY, TOKEN],
+               [{"treatments": {"release": Made(lambda server, words: array(
+                   -2, 0, "+a 1 +b 2") if words[-3] in ("*", b"*") else array(
+                       1, 0, "0"))}}] * 3, 69,
+               finds=["other releases with this token came first, 1000 times"])
+    # more than it wants to hear of, and the first is its own
+    yield Case("release, 1000 holds", ["release", KEY, TOKEN],
+               [{"treatments": {"release": Made(lambda server, words: array(
+                   -2, 0, " ".join("+%d 1" % n for n in range(1000)))
+                                                if words[-3] in ("*", b"*") else array(
+                   1, 0, words[-3].split()[1]))}}] * 3, 0)
     yield Case("extend, gone", ["extend", KEY, TOKEN],
                [{"treatments": {"extend": says(array(-1))}}], 1)
     # it is released, by a server that would not say who it is: once more it is gone
