@@ -40,8 +40,10 @@ struct figures figures;
 
 static int64_t tried[CLIENTS_MOST];  /* us: since when it tries */
 static int64_t killed[CLIENTS_MOST]; /* us: when it was; 0: never */
-static int64_t broken[KEYS_MOST];    /* us: when it was taken away */
-static int64_t asked[KEYS_MOST];     /* us: when holders were asked to stop */
+static bool gave_up
+	[CLIENTS_MOST]; /* it could not give its hold back, and said so */
+static int64_t broken[KEYS_MOST]; /* us: when it was taken away */
+static int64_t asked[KEYS_MOST];  /* us: when holders were asked to stop */
 static struct hold holds[CLIENTS_MOST][KEYS_MOST];
 static struct waiting waits[CLIENTS_MOST];
 static int64_t ran;             /* us: when a COMMAND last ran */
@@ -999,8 +1001,8 @@ void judge_dies(size_t client, size_t key, const char *token)
 			 left_new(client, key, token), 0);
 }
 
-/* Whether others of an owner may have the key: they are there, or one was killed, and what it has left
- * lasts as long as others have it. */
+/* Whether others of an owner may have the key: they are there, or one was killed, or could
+ * not give it back, and what it has left lasts as long as others have it. */
 static bool is_owned(const struct left *left)
 {
 	int64_t since = world_now - SECOND;
@@ -1012,7 +1014,8 @@ static bool is_owned(const struct left *left)
 
 		if (plan_wants(i, left->key) &&
 		    (client_token(i, left->key) != NULL || hold->runs ||
-		     hold->ended > since || tried[i] > since || killed[i] > 0))
+		     hold->ended > since || tried[i] > since || killed[i] > 0 ||
+		     (plan.twice && gave_up[i])))
 			return true;
 	}
 	return false;
@@ -1044,6 +1047,7 @@ void judge_keeps(size_t client, size_t key, int64_t began, const char *why)
 {
 	size_t count = 0;
 
+	gave_up[client] = true;
 	for (size_t i = 0; i < plan.servers; i++)
 		count += plan_is_well(client, i, began);
 	if (plan.peace && plan_is_nearer(client) && count > plan.servers / 2)
@@ -1056,7 +1060,8 @@ void judge_left(size_t client, size_t key, const char *token, int64_t kept)
 {
 	enum kind kind = plan.key[key].kind;
 
-	if (is_settled() && (kind == KIND_EXCLUSIVE || plan.records))
+	if (is_settled() &&
+	    (kind == KIND_EXCLUSIVE || plan.records || plan.twice))
 		world_at(world_now + SECOND + kept * MS, do_look,
 			 left_new(client, key, token), 0);
 }

@@ -339,10 +339,10 @@ static void tell_request(const struct node *node,
 		return;
 	for (size_t i = word_is(words[0], "eval") ? 2 : 1; i < count; i++)
 		buffer_print(&text, " %.*s",
-			     (int)strcspn(words[i].length > 44 ? "..."
+			     (int)strcspn(words[i].length > 66 ? "..."
 							       : words[i].data,
 					  "\r\n"),
-			     words[i].length > 44 ? "..." : words[i].data);
+			     words[i].length > 66 ? "..." : words[i].data);
 	buffer_print(&text, " -> ");
 	for (size_t i = 0; i < 160 && answer[i] != '\0'; i++)
 		if (answer[i] != '\r')
@@ -490,6 +490,8 @@ static enum request_kind kind_of(const struct node *node,
 		return REQUEST_EXTEND;
 	if (count == 13 && more[0].length % 41 == 0) /* digests, and blanks */
 		return REQUEST_BREAK;
+	if (word_is(more[0], "*") || word_is(more[0], "*+"))
+		return REQUEST_OTHER; /* it asks which holds there are (pick.h) */
 	return count == 13 ? REQUEST_RELEASE : REQUEST_OTHER;
 }
 

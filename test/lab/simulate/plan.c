@@ -490,12 +490,13 @@ static void draw_peace(struct chance *chance)
 /* Nobody loses what it has, so a script gives back what is its own (may_be_script). */
 static void draw_twice(uint64_t seed)
 {
-	struct chance chance = chance_of(seed, 35);
+	struct chance chance = chance_of(seed, 35), reach = chance_of(seed, 39);
 
 	if (plan.mishaps || plan.several || plan_permits ||
 	    !chance_is(&chance, 150))
 		return;
 	plan.twice = true;
+	plan.partial = plan.servers >= 3 && chance_is(&reach, 500);
 	plan.uneven = false; /* `extend` asks for the ttl that the first had */
 	for (size_t i = 0; i < plan.keys; i++) {
 		plan.key[i].kind = KIND_REENTRANT;
@@ -1420,6 +1421,8 @@ void plan_print(void)
 		       (double)plan.apart / 1e6);
 	if (plan.twice)
 		printf("releases of owners arrive twice\n");
+	if (plan.partial)
+		printf("each client reaches all servers but one\n");
 	if (plan.watches)
 		printf("many only wait, and a server is stopped now and "
 		       "then\n");
@@ -1929,7 +1932,7 @@ static void befall_server(struct node *node, const struct fault *fault)
 			break;
 		}
 		for (size_t i = 0; plan.twice && i < plan.servers; i++)
-			nodes[i].breaks_release = true;
+			nodes[i].breaks_release = !plan.partial;
 		if (plan.twice)
 			break;
 		node->breaks_before = fault->detail % 2 == 0;
@@ -2373,6 +2376,10 @@ void plan_begin(void)
 			node_stop(&nodes[i]);
 		else if (plan.away[i])
 			cut_node(i, 0, INT64_MAX / 2);
+	for (size_t i = 0; plan.partial && i < plan.clients; i++)
+		cut(i, i / 2 % plan.servers, 0, INT64_MAX / 2);
+	for (size_t i = 0; plan.partial && i < plan.clients; i++)
+		cut(i, i / 2 % plan.servers, 0, INT64_MAX / 2);
 	for (size_t i = 0; plan.hides && i < plan.servers; i++)
 		if (plan.hiding.away[i])
 			world_at(hides_at(), do_hide, &nodes[i], 0);
