@@ -1015,7 +1015,7 @@ static bool is_owned(const struct left *left)
 		if (plan_wants(i, left->key) &&
 		    (client_token(i, left->key) != NULL || hold->runs ||
 		     hold->ended > since || tried[i] > since || killed[i] > 0 ||
-		     (plan.twice && gave_up[i])))
+		     (plan.twice && gave_up[i]) || plan.client[i].min_hold > 0))
 			return true;
 	}
 	return false;

@@ -35,6 +35,7 @@
 #define SET_BACK (50 * 60 * SECOND) /* at most */
 #define NEW (12 * SECOND)           /* in which all is well, if it begins so */
 #define PEACE (60 * SECOND)
+#define RENEWED_TTL 2000 /* ms: plan.renews */
 #define COMING \
 	(5 * SECOND) /* from the time when some come to when they come again */
 #define DESERTED (7 * SECOND) /* until all who came before have ended */
@@ -1071,6 +1072,25 @@ static enum fault_kind draw_loss(int64_t n)
 	return has_owners() ? kinds[n % 2] : FAULT_EMPTIED;
 }
 
+/* Records are lost while several of an owner have the key, and renew it; some want it kept. */
+static void draw_renewals(struct chance *chance)
+{
+	plan.renews = true;
+	for (size_t i = 0; i < plan.keys; i++)
+		plan.key[i].ttl = RENEWED_TTL;
+	for (size_t i = 0; i < plan.clients; i++) {
+		struct client_plan *client = &plan.client[i];
+
+		client->hold = RENEWED_TTL * 3 / 2;
+		client->ttl = RENEWED_TTL;
+		client->timeout = lease_server_timeout(client->ttl);
+		client->kill_after = 100;
+		if (client->kind == KIND_REENTRANT && chance_is(chance, 300))
+			client->min_hold =
+				chance_between(chance, 100, 2 * RENEWED_TTL);
+	}
+}
+
 /* Some that leave something for others to wait for, and most of the servers to rely on: while
  * there is peace, soon after all have come. */
 static void draw_mishaps(void)
@@ -1085,14 +1105,18 @@ static void draw_mishaps(void)
 	plan.records = plan.mishaps && owners && losses > 0;
 	if (plan.records)
 		kills = 0;
+	if (plan.records && chance_is(&chance, 500))
+		draw_renewals(&chance);
 	for (int64_t n = 0; plan.mishaps && n < kills + losses; n++)
 		plan.fault[plan.faults++] = (struct fault){
 			.kind = n < kills ? FAULT_KILL : draw_loss(n),
 			.at = chance_between(&chance, 0, PEACE / COMING - 1) *
 				      COMING +
 			      chance_between(&chance, 0,
-					     plan.records ? plan.apart
-							  : SECOND / 2),
+					     plan.renews
+						     ? RENEWED_TTL * MS * 3 / 2
+					     : plan.records ? plan.apart
+							    : SECOND / 2),
 			.host = (size_t)chance_between(
 				&chance, 0, (int64_t)plan.clients - 1),
 			.node = (size_t)chance_between(
@@ -1717,16 +1741,17 @@ static void empty(struct node *node)
 	clear(node);
 }
 
-/* Nobody else of its owner is there, no other owner has the key, and no acquire or put-back is on its
- * way: of those a server that has lost its record cannot know whether the key counts them already. */
-static bool is_alone(const struct node *node, size_t client)
+/* Whoever of its owner is there has had the key for a while, no other owner has it, and no acquire
+ * or put-back is on its way: of those a server that has lost its record cannot know whether the key counts them already. */
+static bool is_quiet(const struct node *node, size_t client)
 {
 	size_t key = plan.client[client].key;
 	const char *token = client_token(client, key);
 	int64_t now = node_now(node) / MS;
 
 	for (size_t i = client % 2; i < plan.clients; i += 2)
-		if (i != client && client_token(i, key) != NULL)
+		if (i != client && client_token(i, key) != NULL &&
+		    !judge_holds(i, key, world_now - 4 * plan_way()))
 			return false;
 	return token != NULL &&
 	       judge_holds(client, key, world_now - 4 * plan_way()) &&
@@ -1739,7 +1764,7 @@ static void lose_record(struct node *node, size_t client)
 {
 	size_t key = plan.client[client].key;
 
-	if (plan.key[key].kind != KIND_REENTRANT || !is_alone(node, client)) {
+	if (plan.key[key].kind != KIND_REENTRANT || !is_quiet(node, client)) {
 		world_tell(node->name, "may not forget now");
 		return;
 	}

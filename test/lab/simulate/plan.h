@@ -181,6 +181,7 @@ struct plan {
 	bool mishaps; /* some are killed there, and servers emptied; records become old */
 	bool records; /* there servers lose records, but not the keys, and requests of owners
 		       * arrive twice: whose holds are counted. Fences are not judged */
+	bool renews; /* in some of these they have the key for long, and renew it */
 	bool partial; /* each client reaches all servers but one of its own */
 	bool twice; /* owners are several there, and scripts, and releases arrive twice */
 	bool watches; /* many clients take nothing there (redlock wait), and a server is stopped
