@@ -37,9 +37,9 @@ local function pick_here()
 end
 
 -- Who is the first that gives this hold back, and whether that is just now. A hold that was entered again since
--- is another.
+-- is another. It is noted whoever gets KEY next: a request that comes again may find a later hold of its owner.
 local function first_to_give()
-  local past = peek('last:' .. token)
+  local past = peek('given')
   past = type(past) == 'string' and past or ''
   local _, at = past:find((is_any and drawn or hold) .. ' ', 1, true)
   local first = at and (is_any and drawn or past:match('^%x+', at + 1))
@@ -51,7 +51,7 @@ local function first_to_give()
     return first
   end
   if hold then
-    try('hset', record, 'last:' .. token, format('%s %s %s', hold, drawn, past:sub(1, 600))) -- others may come in between
+    try('hset', record, 'given', format('%s %s %s', hold, drawn, past:sub(1, 2600))) -- others may come in between
     return drawn, true
   end
 end
@@ -144,6 +144,9 @@ if held > 0 then
     try('pexpire', record, call('pttl', key))
   end
   if kind == reentrant then
+    if time_left(record) == -1 then -- it was lost, and is begun anew by what is noted of this
+      outlive(max(call('pttl', key), 0), '', try)
+    end
     tell_redisson()
   end
 end

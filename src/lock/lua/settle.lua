@@ -61,7 +61,7 @@ end
 -- but for that of `spared`, which gets KEY back. ended: how (note_run); nil: that is unknown.
 local function forget_holders(kept, spared, ended)
   for _, field in each(call('hkeys', record)) do
-    if not (' fence broken began ' .. kept):find(' ' .. field .. ' ', 1, true) then
+    if not (' fence broken began given ' .. kept):find(' ' .. field .. ' ', 1, true) then
       local who = field:match('^holder:(.*)')
       if who and who ~= spared then
         note_run(who, ended or unknown,
@@ -114,7 +114,7 @@ local function grant(who, wish, lease, kind, room)
     note('slot:' .. who, max(moves or 0, wish.kept > 0 and settled or wish.moves) * 2^20 + slot)
   end
   if kind == 'none' then
-    forget_holders('last until ttl last:' .. who .. ' ', who)
+    forget_holders('last until ttl ', who)
     note(lease_fields(who, wish.ttl, lease))
   end
   call('hset', record, unpack(fields))

@@ -102,7 +102,7 @@ class Made:
 
 # what only one of the scripts has, in the order of asking
 SCRIPTS = [(b"'myid'", "shard"),
-           (b"hgetall zcount", "rights"), (b"PERMITS KEY is held", "acquire"), (b"'last:'", "release"),
+           (b"hgetall zcount", "rights"), (b"PERMITS KEY is held", "acquire"), (b"'given'", "release"),
            (b"NOBREAK", "break"), (b"#KEYS", "look"),
            (b"'zcard'", "inspect"), (b"'scan'", "scan"), (b"'pexpire'", "extend")]
 NAMES = {b"AUTH": "login", b"CLIENT": "name", b"INFO": "info",
