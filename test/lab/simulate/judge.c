@@ -1015,7 +1015,7 @@ static bool is_owned(const struct left *left)
 		if (plan_wants(i, left->key) &&
 		    (client_token(i, left->key) != NULL || hold->runs ||
 		     hold->ended > since || tried[i] > since || killed[i] > 0 ||
-		     (plan.twice && gave_up[i]) || plan.client[i].min_hold > 0))
+		     ((plan.twice || plan.renews) && gave_up[i]) || plan.client[i].min_hold > 0))
 			return true;
 	}
 	return false;
@@ -1084,7 +1084,8 @@ void judge_leftovers(bool all)
 		for (size_t k = 0; k < plan.keys; k++) {
 			const char *key = plan.key[k].name;
 
-			if (!nodes[i].up || (!all && !goes_at_once(k)))
+			if (!nodes[i].up || nodes[i].stopped ||
+			    (!all && !goes_at_once(k)))
 				continue;
 			if (type_of(&nodes[i], key, "") != NULL)
 				world_violation("%s still has %s, which "
