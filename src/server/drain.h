@@ -10,9 +10,11 @@
  * connection has to stay until it has come. Otherwise KEY stays locked there for a ttl,
  * without a holder.
  *
- * A request without its script may be refused (server.h). If its answer has not come
- * in half of the time, it is sent whole: so an acquire or a release gets to a server
- * that is slow and does not know the script, and the next one finds it known there.
+ * A request without its script may be refused (server.h). If the answer to a release or an
+ * extension has not come in half of the time, it is sent whole: so it gets to a server that is
+ * slow and does not know the script, and the next one finds it known there. An acquire is
+ * not sent twice without an answer: another process may have given KEY back in between,
+ * and nobody would have it there until its lease ends.
  *
  * Nor may a server be forgotten that is so far away that others have answered before it is
  * connected, as it happens to each `redlock release` of a script: what it is asked has

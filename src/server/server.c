@@ -197,11 +197,13 @@ static void repeat_whole(struct server *server, struct request *request)
 
 void server_send_whole(struct server *server)
 {
-	struct request *request = may_be_refused(server, &server->before)
-					  ? &server->before
-					  : &server->last;
+	struct request *request =
+		server->before.lasting &&
+				may_be_refused(server, &server->before)
+			? &server->before
+			: &server->last;
 
-	if (!may_be_refused(server, request))
+	if (!request->lasting || !may_be_refused(server, request))
 		return;
 	request->owed.sticky = true;
 	repeat_whole(server, request);

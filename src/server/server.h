@@ -35,8 +35,8 @@
  * too. So both are sent again, in order, and only the answers to these count: a raise
  * must find what the acquire before it was granted. But a release makes the acquire
  * before it needless: that is not sent again, so it cannot come after the release.
- * server_send_whole does the same without waiting for the answer (drain.h). A script that
- * was executed on the same connection in the last second is taken to be still known.
+ * server_send_whole does the same without waiting for the answer, but for an acquire
+ * (drain.h). A script that was executed on the same connection in the last second is taken to be still known.
  *
  * Not thread-safe: one thread at a time.
  */
@@ -159,7 +159,8 @@ void server_name_script(struct server *server, const char *sha1);
  * server may not know. */
 bool server_may_lack_script(const struct server *server);
 
-/* Sends such a command whole, with what was asked after it; the answer is sticky. */
+/* Sends such a command whole if it is lasting, with what was asked after it; the answer is
+ * sticky. */
 void server_send_whole(struct server *server);
 
 /* What comes next is for this node of the cluster. */

@@ -170,6 +170,22 @@ behind_delay() {
 	wait_until 'key_free 0 1 2'
 }
 
+@test "an acquire that has ended is not sent again to a server that is silent: it could come after the release" {
+	servers_start 3
+	export REDLOCK_QUARANTINE=0
+	scripts_known 0 1 2
+	proxies_start
+	rcli 2 CONFIG RESETSTAT
+	proxy 2 mute
+	redlock acquire -S "$(server_urls 0 1),$(proxy_url 2)" "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	wait_until 'server_drained 2'
+	[[ $(sent time 2) == 1 ]] # as it calls it, once each time
+	redlock release "$KEY" "$output"
+	expect 0
+	key_free 0 1 2
+}
+
 @test "a release reaches a slow server that has forgotten the script since it was used" {
 	behind_delay
 	mkdir "$TMP/stamps"
