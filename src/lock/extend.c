@@ -72,9 +72,22 @@ static void on_extend(void *context, size_t i, const struct reply *reply)
 		      strnlen(said[2].text, said[2].length));
 }
 
+/* Of an owner's hold that is to be put back, only the token is known, not the hold. Its
+ * description has it: "since=TIME HOLD". */
+static bool is_nameless(const struct lock *lock)
+{
+	const struct buffer *text = &lock->wish.description;
+	const char *blank = text->length > 0 ? strchr(text->data, ' ') : NULL;
+
+	return lock->grant.hold[0] == '*' && blank != NULL &&
+	       strncmp(text->data, "since=", 6) == 0 &&
+	       strncmp(blank, " -\n", 3) != 0;
+}
+
 /* Gives the lock back to a server that has lost it: it has been restarted
  * empty, or was out of reach when the lock was acquired, or granted another slot.
- * A permit of which only the token is known cannot be put back: N is missing. */
+ * A permit of which only the token is known cannot be put back: N is missing; nor can
+ * an owner's hold. */
 static void heal(struct lock *lock, size_t i)
 {
 	const struct grant *grant = &lock->grant;
@@ -83,7 +96,8 @@ static void heal(struct lock *lock, size_t i)
 	    lock->ballot.vote[i] != VOTE_ELSEWHERE)
 		return;
 	if (grant->fence + grant->seen == 0 || lock->barred[i] ||
-	    (grant->slot > 0 && lock->wish.kind != KIND_PERMITS))
+	    (grant->slot > 0 && lock->wish.kind != KIND_PERMITS) ||
+	    is_nameless(lock))
 		return;
 	log_step("%s: the lock is gone there, put back",
 		 lock->ballot.quorum->servers[i].url.name);
