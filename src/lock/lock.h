@@ -113,9 +113,8 @@ struct wish {
 /* What is held, or asked for. */
 struct grant {
 	char token[TOKEN_LONGEST + 1];
-	char hold
-		[HOLD_SIZE]; /* KIND_REENTRANT: this one of the owner's, a number,
-			       * '+' before it: an untracked one; "-" for none;
+	char hold[HOLD_SIZE]; /* KIND_REENTRANT: which of the owner's holds: a
+			       * number, after '+' if untracked; "-" for none;
 			       * "*" for any, "*+" for any untracked one (pick.h) */
 	/* KIND_PERMITS: the slot that requests name; once there is a quorum, its
 	 * slot. 0: none, or not known */
@@ -158,7 +157,7 @@ struct lock {
 	bool is_to_be_told; /* a release: a quorum has to note what has ended */
 	int64_t held;       /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
-	struct pick *pick; /* a release of any hold; or NULL */
+	struct pick *pick; /* while a release picks a hold; else NULL */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there
 			      * was none, as the attempt is taken back */
@@ -182,7 +181,7 @@ void lock_init(struct lock *lock, struct quorum *quorum, const char *key,
  * holds is ours. */
 void lock_adopt(struct lock *lock, const char *token);
 
-/* To release none but an untracked hold, or else LOCK_NOT_HELD. */
+/* The next release gives back an untracked hold. LOCK_NOT_HELD: there is none. */
 void lock_adopt_untracked(struct lock *lock);
 
 /* Whether there is one, as far as servers answer by then. */
@@ -245,7 +244,8 @@ void lock_note_held(struct lock *lock, int64_t held);
  * a hold that is not the owner's last is left to the last one. Servers that cannot be
  * reached are asked again until then; more than a round has a line, and ends if a signal has
  * come that would end the process. NOT_HELD: it was not held. If only the token is known
- * (lock_adopt), an untracked hold is given back, or else any: that takes one round more. */
+ * (lock_adopt), an untracked hold is given back, or else any: on several servers that takes
+ * another round, or more if others come first. */
 enum lock_result lock_release(struct lock *lock, int64_t min_hold,
 			      struct deadline until, struct error *error);
 

@@ -13,10 +13,16 @@ void pick_init(struct pick *pick, bool untracked)
 
 void pick_open(struct pick *pick)
 {
+	pick->gives = false;
 	pick->count = pick->lost = 0;
-	pick->unsure = false;
 	memset(pick->told, 0, sizeof(pick->told));
+}
+
+void pick_claim(struct pick *pick)
+{
+	pick->gives = true;
 	memset(pick->taker, 0, sizeof(pick->taker));
+	memset(pick->heard, 0, sizeof(pick->heard));
 }
 
 /* Ours, those that nobody keeps, others. */
@@ -88,7 +94,7 @@ bool pick_was_told(const struct pick *pick)
 	return count_told(pick) > 0;
 }
 
-/* The last word have their names: everybody has the same order. */
+/* Names break ties. */
 static int compare(const void *a, const void *b)
 {
 	const struct candidate *left = a, *right = b;
@@ -102,7 +108,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(left->hold, right->hold);
 }
 
-/* Of how many the lots are drawn: of the first, after n losses of 2^n that are as good. */
+/* How many take part in the draw: after n losses, the first 2^n that are equally good. */
 static size_t lots(const struct pick *pick)
 {
 	const struct candidate *first = pick->candidates;
@@ -117,10 +123,30 @@ static size_t lots(const struct pick *pick)
 }
 
 /* Whether an untracked hold may be among those that servers cannot name: not if a quorum
- * has named all of its own. */
+ * can name all the holds that it counts. */
 static bool may_be_lost(const struct pick *pick, size_t quorum)
 {
 	return pick->lost > 0 && count_told(pick) - pick->lost < quorum;
+}
+
+static bool may_pick_any(const struct pick *pick, size_t quorum)
+{
+	return (pick->count == 0 || pick->candidates->rank == 0) &&
+	       may_be_lost(pick, quorum);
+}
+
+bool pick_is_clear(struct pick *pick, const struct ballot *ballot)
+{
+	size_t quorum = quorum_size(ballot->quorum);
+
+	if (ballot_is_complete(ballot) || !pick_was_told(pick))
+		return true;
+	qsort(pick->candidates, pick->count, sizeof(*pick->candidates),
+	      compare);
+	if (pick->count == 0)
+		return pick->lost == 0;
+	return pick->candidates->servers >= quorum &&
+	       !may_pick_any(pick, quorum);
 }
 
 bool pick_choose(struct pick *pick, size_t quorum, char hold[HOLD_SIZE])
@@ -131,8 +157,7 @@ bool pick_choose(struct pick *pick, size_t quorum, char hold[HOLD_SIZE])
 
 	token_make(random);
 	qsort(first, pick->count, sizeof(*first), compare);
-	if ((pick->count == 0 || first->rank == 0) &&
-	    may_be_lost(pick, quorum)) {
+	if (may_pick_any(pick, quorum)) {
 		hold[0] = '*';
 		memcpy(hold + 1, random, sizeof(random));
 		return true;
@@ -146,12 +171,14 @@ bool pick_choose(struct pick *pick, size_t quorum, char hold[HOLD_SIZE])
 	return true;
 }
 
-void pick_hear_taker(struct pick *pick, size_t i, const struct reply *reply)
+void pick_hear_taker(struct pick *pick, size_t i, const struct reply *reply,
+		     bool sure)
 {
 	const char *taker = reply->count >= 3 ? reply->value[2].text : NULL;
 
 	if (taker != NULL && strlen(taker) < TOKEN_SIZE)
 		memcpy(pick->taker[i], taker, strlen(taker) + 1);
+	pick->heard[i] = taker != NULL || sure;
 }
 
 static size_t count_takes(const struct pick *pick, const char *taker)
@@ -163,34 +190,49 @@ static size_t count_takes(const struct pick *pick, const char *taker)
 	return count;
 }
 
+/* Who was first on most servers, as far as they were heard; the smallest number of
+ * several; "" for nobody. */
+static const char *find_first(const struct pick *pick, size_t *takes)
+{
+	const char *first = "";
+
+	*takes = 0;
+	for (size_t i = 0; i < SERVERS_MAX; i++) {
+		const char *taker = pick->taker[i];
+		size_t count = *taker != '\0' ? count_takes(pick, taker) : 0;
+
+		if (count > *takes || (count > 0 && count == *takes &&
+				       strcmp(taker, first) < 0)) {
+			first = taker;
+			*takes = count;
+		}
+	}
+	return first;
+}
+
 bool pick_is_known(const struct pick *pick, const struct ballot *ballot)
 {
-	size_t mine = count_takes(pick, pick->draw), others = 0;
+	size_t takes;
 
-	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		const char *taker = pick->taker[i];
-
-		if (*taker == '\0')
-			continue;
-		if (count_takes(pick, taker) >= quorum_size(ballot->quorum))
-			return true;
-		others += strcmp(taker, pick->draw) != 0;
-	}
-	return (mine > 0 && others == 0) || ballot_is_complete(ballot);
+	find_first(pick, &takes);
+	return takes >= quorum_size(ballot->quorum) ||
+	       ballot_is_complete(ballot);
 }
 
 bool pick_is_others(const struct pick *pick, const struct ballot *ballot)
 {
-	size_t mine = count_takes(pick, pick->draw), others = 0;
+	const char *first;
+	size_t takes;
+	bool all = true, unsure = false;
 
+	first = find_first(pick, &takes);
+	if (takes > 0 && strcmp(first, pick->draw) == 0)
+		return false;
+	if (takes >= quorum_size(ballot->quorum))
+		return true;
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		const char *taker = pick->taker[i];
-		size_t takes = *taker != '\0' ? count_takes(pick, taker) : 0;
-
-		if (takes > mine || (takes == mine && takes > 0 &&
-				     strcmp(taker, pick->draw) < 0))
-			return true;
-		others += takes > 0 && strcmp(taker, pick->draw) != 0;
+		all &= pick->heard[i];
+		unsure |= ballot->vote[i] == VOTE_YES && !pick->heard[i];
 	}
-	return mine == 0 && others == 0 && !pick->unsure;
+	return takes > 0 ? all : !unsure;
 }

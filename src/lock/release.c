@@ -46,7 +46,9 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 		return;
 	}
 	if (lock->pick != NULL)
-		pick_hear_taker(lock->pick, i, reply);
+		pick_hear_taker(lock->pick, i, reply,
+				!ballot->unsure[i] &&
+					!quorum_has_broken(ballot->quorum, i));
 	if (answer == 1 && reply->count >= 2 && reply->value[1].text == NULL &&
 	    reply->value[1].number > lock->kept)
 		lock->kept = reply->value[1].number;
@@ -57,8 +59,6 @@ static void on_release(void *context, size_t i, const struct reply *reply)
 		ballot->vote[i] = VOTE_YES;
 	else
 		ballot->vote[i] = answer == 0 ? VOTE_HELD : VOTE_GONE;
-	if (lock->pick != NULL && answer != 1 && ballot->vote[i] == VOTE_YES)
-		lock->pick->unsure = true;
 	share_release(lock, i);
 }
 
@@ -172,16 +172,19 @@ static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 	}
 }
 
-/* Others may be giving back the hold that was picked. */
+/* Of a release of any hold a quorum of answers is not enough if it leaves open which hold is
+ * to be picked, or who has given it back. */
 static bool is_decided(void *context)
 {
 	const struct lock *lock = context;
-	const struct pick *pick = lock->pick;
+	const struct ballot *ballot = &lock->ballot;
 
-	return lock_is_decided(context) &&
-	       (pick == NULL || !pick->gives || lock->ballot.alias ||
-		ballot_said_no(&lock->ballot) ||
-		pick_is_known(pick, &lock->ballot));
+	if (!lock_is_decided(context))
+		return false;
+	if (lock->pick == NULL || ballot->alias || ballot_said_no(ballot))
+		return true;
+	return lock->pick->gives ? pick_is_known(lock->pick, ballot)
+				 : pick_is_clear(lock->pick, ballot);
 }
 
 static enum lock_result release(struct lock *lock, int64_t min_hold,
@@ -207,7 +210,7 @@ static enum lock_result release(struct lock *lock, int64_t min_hold,
 	return LOCK_ERROR;
 }
 
-/* Those that have told their holds have given none back. */
+/* Servers that have listed their holds have given none back. */
 static void take_votes_back(struct lock *lock, enum vote vote)
 {
 	for (size_t i = 0; i < lock->ballot.quorum->count; i++)
@@ -215,8 +218,8 @@ static void take_votes_back(struct lock *lock, enum vote vote)
 			lock->ballot.vote[i] = vote;
 }
 
-/* Asks which holds there are, and gives back the one that was picked. Holds of other kinds
- * are given back at once. False: somebody else has given that one back. */
+/* Asks which holds there are, and gives back the one that was picked. Locks of other kinds
+ * are released at once. False: another release has given that one back. */
 static bool release_picked(struct lock *lock, int64_t min_hold,
 			   struct deadline until, enum lock_result *result,
 			   struct error *error)
@@ -225,7 +228,8 @@ static bool release_picked(struct lock *lock, int64_t min_hold,
 	struct pick *pick = lock->pick;
 
 	pick_open(pick);
-	pick->gives = quorum->count == 1;
+	if (quorum->count == 1)
+		pick_claim(pick);
 	*result = release(lock, min_hold, until, error);
 	if (!pick_was_told(pick))
 		return true; /* of another kind, or by a single server */
@@ -239,14 +243,13 @@ static bool release_picked(struct lock *lock, int64_t min_hold,
 		*result = LOCK_NOT_HELD;
 		return true;
 	}
-	pick->gives = true;
-	pick->unsure = false;
+	pick_claim(pick);
 	*result = release(lock, min_hold, until, error);
 	return *result != LOCK_OK || !pick_is_others(pick, &lock->ballot);
 }
 
-/* Each time that somebody else came first a release has ended, so it does not go on for
- * ever; but servers may say anything. */
+/* Each loss means that another release has ended, so losses end; but a broken server may say
+ * anything. */
 #define LOSSES_MOST 1000
 
 static enum lock_result release_any(struct lock *lock, int64_t min_hold,

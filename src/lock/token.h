@@ -16,9 +16,8 @@
 
 void token_make(char token[TOKEN_SIZE]);
 
-/* The same, but the first digits are those of everything that this process's parent
- * starts on this host: a script acquires a lock and releases it. Another's are the same
- * once in 2^32. */
+/* The same, but the first digits are a hash of the host's name and of the parent process. So
+ * acquire and release of one script share them, if the script itself starts both. */
 #define TOKEN_NEAR 8
 void token_make_near(char token[TOKEN_SIZE]);
 

@@ -791,11 +791,11 @@ without() {
 	echo "${all/"$(server_url "$1")"/$NOWHERE}"
 }
 
-@test "holds that different servers lack: a release gives one of them back, and nobody is let in beside the other" {
+@test "two holds, each unknown to one server: a release gives one back, and the other still keeps others out" {
 	local owner
 	use 3
 	export REDLOCK_QUARANTINE=0
-	for owner in 1 2 3 4; do # which of the two is picked depends on their names
+	for owner in 1 2 3 4; do # which of the two is picked depends on their ages, then names
 		KEY=$KEY-$owner
 		"$REDLOCK" acquire -S "$(without 2)" -r --token me "$KEY" # two scripts: each has a shell of its own
 		bash -c '"$REDLOCK" acquire -S "$0" -r --token me "$KEY"; true' "$(without 1)"
@@ -809,13 +809,13 @@ without() {
 	done
 }
 
-@test "of an owner's scripts each gives its own hold back, on one server and on three" {
+@test "each script of an owner gives back its own hold, on one server and on three" {
 	local servers own before=
 	export REDLOCK_QUARANTINE=0
 	for servers in 1 3; do
 		use "$servers"
 		rm -f "$TMP/said" "$TMP"/step*
-		for own in 1 2 3; do # so that neither the order of names nor of ages is a help for all
+		for own in 1 2 3; do # neither names nor ages alone pick the right one for all
 			script "$own" <<-end
 				"\$REDLOCK" acquire -r --token me "\$KEY" || exit
 				said in $own
@@ -841,7 +841,7 @@ without() {
 	done
 }
 
-@test "releases by one token that come at once give a hold back each" {
+@test "simultaneous releases by one token give back one hold each" {
 	local servers i
 	export REDLOCK_QUARANTINE=0
 	for servers in 1 3; do
@@ -861,6 +861,52 @@ without() {
 		redlock release "$KEY" me
 		expect 1 '' "redlock: $KEY: not held by this token: .*"
 	done
+}
+
+@test "a server that has lost an owner's lock does not get it back by the token alone, as another kind" {
+	use 3
+	export REDLOCK_QUARANTINE=0
+	redlock acquire -r --token me "$KEY"
+	wait_until 'counted 1 me 0 1 2'
+	rcli 1 DEL "$KEY"
+	redlock extend -t 1m "$KEY" me
+	expect 0
+	redlock acquire -r --token me "$KEY"
+	expect 0 me
+	wait_until 'counted 2 me 0 2 && counted 1 me 1'
+	redlock release "$KEY" me
+	redlock release "$KEY" me
+	expect 0
+	wait_until 'nothing_left 0 1 2'
+}
+
+@test "a hold that a server has kept, as it was away at the release, is not given back in place of a later one" {
+	use 3
+	export REDLOCK_QUARANTINE=0
+	redlock acquire -r --token me "$KEY"
+	wait_until 'counted 1 me 0 1 2'
+	redlock release -S "$(without 0)" "$KEY" me
+	redlock acquire -n -S "$(without 0)" "$KEY" # between the two of the owner's, its record begins anew
+	redlock release -S "$(without 0)" "$KEY" "$output"
+	redlock acquire -r --token me "$KEY"
+	wait_until 'counted 2 me 0 && counted 1 me 1 2'
+	redlock release "$KEY" me
+	expect 0
+	nothing_left 1 2
+	redlock acquire -n "$KEY"
+	expect 0 '.*'
+}
+
+@test "if no memory is left, a release whose answer was lost gives one hold back all the same" {
+	behind_proxy
+	for _ in 1 2 3; do redlock acquire -r --token me "$KEY"; done
+	rcli 0 CONFIG SET maxmemory 1
+	proxy 0 'close 1'
+	redlock release -S "$PROXIED" "$KEY" me
+	rcli 0 CONFIG SET maxmemory 0
+	proxy_did 0 lost
+	expect 0
+	counted 2 me 0
 }
 
 @test "a release that arrives twice where the record was lost counts once" {

@@ -1,25 +1,25 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
--- ARGV: hold ('-': none; '*': that is not known; '*+': nor is it, but it is an untracked one), and perhaps a blank
---       and a number that is drawn once: that is given back, of '*' the one that is picked here; min_hold (ms; -1:
---       by hand), how the run ended ('': there was none; note_run); and perhaps for how long all that it wanted was
---       held (ms)
--- returns {1, for how long KEY is kept (ms), the number of the first that gave that hold back (nil: nobody has)}
--- released, {0, min_hold, number} held by someone else, {-1, min_hold, number} gone, {-2, how many holds of the
--- token the record does not know, "hold ms-since-it-was-entered hold ..."} one has to be picked (pick.h)
+-- ARGV: hold ('-': none; '*': not known; '*+': not known, but untracked), and perhaps a blank and a number that is
+--       drawn once: with it the hold is given back, of '*' one that is picked here; without it '*' only asks;
+--       min_hold (ms; -1: by hand), how the run ended ('': there was none; note_run); and perhaps for how long
+--       all that it wanted was held (ms)
+-- returns {1, for how long KEY is kept (ms), the number of the release that gave that hold back first (nil: none)}
+-- released, {0, min_hold, number} held by someone else, {-1, min_hold, number} gone, or {-2, how many holds of the
+-- token the record does not know, "hold ms-since-entered-or-renewed hold ..."}: nothing was given back (pick.h)
 local hold, drawn = ARGV[3]:match('^(%S+) ?(.*)$')
 local min_hold, ended = number(ARGV[4]), ARGV[5]
 local kind = kind_of_key()
 local held = holds(token, kind)
 local is_any = kind == reentrant and held > 0 and hold:find('^%*%+?$')
 
--- When a hold was entered or renewed. 0: it was granted by a message, and nobody has answered yet.
+-- When a hold was entered or renewed; now, if it was granted by a message that is not confirmed.
 local function time_of(name)
   local time = number(peek('hold:' .. name)) or 0
   return time > 0 and time or now
 end
 
--- The oldest hold, or one that the record has lost; untracked ones, which begin with '+', are first, and of these
--- the script's own, which have the same beginning as its number (token.h). Nil: there is none.
+-- In this order: an untracked hold of the script's own, which begins as its number does (token.h), another
+-- untracked one, one that the record has lost, any; the oldest of its group. Nil: there is none.
 local function pick_here()
   local known, oldest, least = known_holds()
   for _, name in each(known) do
@@ -36,8 +36,9 @@ local function pick_here()
   end
 end
 
--- Who is the first that gives this hold back, and whether that is just now. A hold that was entered again since
--- is another. It is noted whoever gets KEY next: a request that comes again may find a later hold of its owner.
+-- Which release gave this hold back first, and whether it is this request. For another release a hold that was
+-- entered again is a new one. The note outlasts the holders: a request that comes again may find a later hold of
+-- its owner. If there is no memory for it, only a hold with a name is given back: that happens once anyway.
 local function first_to_give()
   local past = peek('given')
   past = type(past) == 'string' and past or ''
@@ -50,8 +51,8 @@ local function first_to_give()
   elseif try('hexists', record, 'hold:' .. hold) ~= 1 and (first or held <= #known_holds()) then
     return first
   end
-  if hold then
-    try('hset', record, 'given', format('%s %s %s', hold, drawn, past:sub(1, 2600))) -- others may come in between
+  local noted = hold and try('hset', record, 'given', format('%s %s %s', hold, drawn, past:sub(1, 6000)))
+  if noted and (type(noted) ~= 'table' or not is_any) then
     return drawn, true
   end
 end
@@ -113,16 +114,14 @@ end
 local first, is_now
 if drawn ~= '' then
   first, is_now = first_to_give()
-  if is_any and not first then
-    return {-2, 0, ''}
-  end
   hold = (is_now or kind ~= reentrant) and hold
-elseif is_any then
-  local known, told = known_holds(), {}
-  for i = 1, min(#known, 100) do
-    told[i] = format('%s %.0f', known[i], max(now - time_of(known[i]), 0))
+end
+if is_any and not first then
+  local told = {}
+  for _, name in each(known_holds()) do
+    table.insert(told, name:find('^%+') and 1 or #told + 1, format('%s %.0f', name, max(now - time_of(name), 0)))
   end
-  return {-2, max(held - #known, 0), table.concat(told, ' ')}
+  return {-2, max(held - #known_holds(), 0), table.concat(told, ' ', 1, min(#told, 100))}
 end
 local last = hold and is_last()
 local handed_on = kind == reentrant and hold and hand_on_min_hold(last)

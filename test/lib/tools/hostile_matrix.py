@@ -139,7 +139,7 @@ KEPT = {
     "kept, with a fence beyond 2^53": array(1, 2**53 + 1, "x", 0),
     "kept, with a text for a fence": array(1, "5", 5, 0),
 }
-TOLD = {  # the holds of a token, of which one is to be picked
+TOLD = {  # the holds of a token; one must be picked
     "holds, and no more": array(-2),
     "holds without their names": array(-2, 0),
     "holds with a number for names": array(-2, 0, 5),
@@ -614,12 +614,12 @@ def by_hand():
         ["extend", "-t", "3s", KEY, TOKEN]), "wait")
     yield from alone("release", ["release", KEY, TOKEN], "release", TOLD)
     # whichever is picked, it says that others have given it back
-    yield Case("release, others' for ever", ["release", KEY, TOKEN],
+    yield Case("release, others always first", ["release", KEY, TOKEN],
                [{"treatments": {"release": Made(lambda server, words: array(
                    -2, 0, "+a 1 +b 2") if words[-3] in ("*", b"*") else array(
                        1, 0, "0"))}}] * 3, 69,
                finds=["other releases with this token came first, 1000 times"])
-    # more than it wants to hear of, and the first is its own
+    # more holds than it looks at; it is always first
     yield Case("release, 1000 holds", ["release", KEY, TOKEN],
                [{"treatments": {"release": Made(lambda server, words: array(
                    -2, 0, " ".join("+%d 1" % n for n in range(1000)))
