@@ -1001,8 +1001,8 @@ void judge_dies(size_t client, size_t key, const char *token)
 			 left_new(client, key, token), 0);
 }
 
-/* Whether others of an owner may have the key: they are there, or one was killed, or could
- * not give it back, and what it has left lasts as long as others have it. */
+/* Whether others of an owner may have the key: one is there, was killed, or could not give it
+ * back. What it left lasts as long as others have the key. */
 static bool is_owned(const struct left *left)
 {
 	int64_t since = world_now - SECOND;
@@ -1015,7 +1015,8 @@ static bool is_owned(const struct left *left)
 		if (plan_wants(i, left->key) &&
 		    (client_token(i, left->key) != NULL || hold->runs ||
 		     hold->ended > since || tried[i] > since || killed[i] > 0 ||
-		     ((plan.twice || plan.renews) && gave_up[i]) || plan.client[i].min_hold > 0))
+		     ((plan.twice || plan.renews) && gave_up[i]) ||
+		     plan.client[i].min_hold > 0))
 			return true;
 	}
 	return false;

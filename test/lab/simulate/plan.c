@@ -2403,8 +2403,6 @@ void plan_begin(void)
 			cut_node(i, 0, INT64_MAX / 2);
 	for (size_t i = 0; plan.partial && i < plan.clients; i++)
 		cut(i, i / 2 % plan.servers, 0, INT64_MAX / 2);
-	for (size_t i = 0; plan.partial && i < plan.clients; i++)
-		cut(i, i / 2 % plan.servers, 0, INT64_MAX / 2);
 	for (size_t i = 0; plan.hides && i < plan.servers; i++)
 		if (plan.hiding.away[i])
 			world_at(hides_at(), do_hide, &nodes[i], 0);

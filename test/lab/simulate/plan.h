@@ -182,7 +182,7 @@ struct plan {
 	bool records; /* there servers lose records, but not the keys, and requests of owners
 		       * arrive twice: whose holds are counted. Fences are not judged */
 	bool renews; /* in some of these they have the key for long, and renew it */
-	bool partial; /* each client reaches all servers but one of its own */
+	bool partial; /* each client cannot reach one server, not the same for all */
 	bool twice; /* owners are several there, and scripts, and releases arrive twice */
 	bool watches; /* many clients take nothing there (redlock wait), and a server is stopped
 		       * now and then while others have the key */
