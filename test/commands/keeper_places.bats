@@ -265,9 +265,12 @@ redlock: --pid 32000: there is no such process"
 	run ! is_held
 }
 
-# keeper_notes NAMESPACE: of the keepers in there, by the number of this pid namespace.
+# keeper_notes NAMESPACE: of KEY's keeper in there, by the number of this pid namespace, which may have been that
+# of another one whose keepers have left theirs.
 keeper_notes() {
-	find "$XDG_RUNTIME_DIR/redlock" -name "keeper-$1-*" -o -name "servers-$1-*" | sort
+	local note
+	note=$(grep -lF -- "$KEY" "$XDG_RUNTIME_DIR/redlock/keeper-$1-"*) &&
+		ls -d "$note" "${note/keeper-/servers-}"
 }
 
 # native: a keeper is found by its title, which valgrind keeps
