@@ -269,7 +269,7 @@ redlock: --pid 32000: there is no such process"
 # of another one whose keepers have left theirs.
 keeper_notes() {
 	local note
-	note=$(grep -lF -- "$KEY" "$XDG_RUNTIME_DIR/redlock/keeper-$1-"*) &&
+	note=$(grep -lxF -- "$KEY" "$XDG_RUNTIME_DIR/redlock/keeper-$1-"*) &&
 		ls -d "$note" "${note/keeper-/servers-}"
 }
 
