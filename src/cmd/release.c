@@ -142,17 +142,14 @@ static void release_kept(struct session *session, bool some)
 	cmd_each(session, release_rest);
 }
 
-/* Whether any may have been given back, though no server said so: then no keeper's may be. */
+/* Whether there may be an untracked hold all the same, or one may have been given back: then no
+ * keeper's may be. */
 static bool is_in_doubt(struct session *session)
 {
 	bool doubt = false;
 
-	for (size_t i = 0; i < session->count; i++) {
-		struct session *each = session_at(session, i);
-
-		doubt |= each->answer.result == LOCK_ERROR &&
-			 lock_release_is_unsure(&each->lock);
-	}
+	for (size_t i = 0; i < session->count; i++)
+		doubt |= session_at(session, i)->answer.result == LOCK_ERROR;
 	return doubt;
 }
 

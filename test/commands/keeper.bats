@@ -613,6 +613,35 @@ setup() {
 
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
+@test "a release that servers refuse ends no keeper: there is a hold without one, or may be" {
+	local pid servers i
+	servers_start 3
+	export REDLOCK_QUARANTINE=0
+	sleep 600 3>&- 4>&- &
+	pid=$!
+	for servers in 0 '0 1 2'; do
+		KEY=$KEY-x
+		# shellcheck disable=SC2086 # numbers
+		REDLOCK_SERVERS=$(server_urls $servers)
+		"$REDLOCK" acquire -r --token owner --pid $pid -t 1h "$KEY"
+		"$REDLOCK" acquire -r --token owner -t 1h "$KEY"
+		for i in $servers; do rcli "$i" CONFIG SET min-replicas-to-write 1; done
+		redlock release --server-timeout 300ms "$KEY" owner
+		expect 69 '' "redlock: $KEY: .*"
+		for i in $servers; do rcli "$i" CONFIG SET min-replicas-to-write 0; done
+		[[ $(keepers) && $(rcli 0 HGET "$KEY" owner) == 2 ]]
+		redlock release "$KEY" owner
+		expect 0
+		[[ $(keepers) && $(rcli 0 HGET "$KEY" owner) == 1 ]]
+		redlock release "$KEY" owner
+		expect 0
+		[[ ! $(keepers) ]]
+	done
+	kill $pid
+}
+
+# native: a keeper is found by its title, which valgrind keeps
+# bats test_tags=native
 @test "an owner's release that names the server of its keeper in another way takes nothing from it" {
 	sleep 600 3>&- 4>&- &
 	local pid=$! link=$TMP/link.sock
