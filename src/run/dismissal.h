@@ -13,8 +13,8 @@
  * (nearness.h) goes before one at some of them, then that of the nearest process above
  * the release, or else the latest. A keeper at none of them keeps another lock, whose
  * owner has the same token, or this one, whose servers have other names: it is not ended,
- * and no hold but an untracked one is given back (dismissal_is_elsewhere). If
- * the first attempt has failed, there may be an untracked one, and it is not ended, either.
+ * and no hold but an untracked one is given back (dismissal_is_elsewhere). If the first
+ * attempt has failed, there may be an untracked one, and no keeper is ended, either.
  * Whoever removes the note ends that keeper, so of two releases at once each has its own.
  */
 #ifndef RUN_DISMISSAL_H

@@ -36,7 +36,8 @@
  * must find what the acquire before it was granted. But a release makes the acquire
  * before it needless: that is not sent again, so it cannot come after the release.
  * server_send_whole does the same without waiting for the answer, but for an acquire
- * (drain.h). A script that was executed on the same connection in the last second is taken to be still known.
+ * (drain.h). A script that was executed on the same connection in the last second is taken
+ * to be still known.
  *
  * Not thread-safe: one thread at a time.
  */

@@ -897,6 +897,26 @@ without() {
 	expect 0 '.*'
 }
 
+@test "of more holds than a server tells, an untracked one is still given back before those that are kept" {
+	local i holds now=${EPOCHSECONDS}000
+	use 3
+	export REDLOCK_QUARANTINE=0
+	redlock acquire -r --token me "$KEY"
+	wait_until 'counted 1 me 0 1 2'
+	# a server tells 100
+	holds=$(for i in {1..3000}; do printf 'hold:%032x %d ' "$i" "$now"; done)
+	for i in 0 1 2; do
+		# shellcheck disable=SC2086 # words
+		rcli "$i" HSET "$(record)" $holds
+		rcli "$i" HSET "$KEY" me 3001
+	done
+	redlock release "$KEY" me
+	expect 0
+	wait_until 'counted 3000 me 0 1 2'
+	for i in 0 1 2; do [[ $(rcli "$i" HKEYS "$(record)") != *hold:+* ]]; done
+	for i in 0 1 2; do rcli "$i" DEL "$KEY" "$(record)"; done
+}
+
 @test "if no memory is left, a release whose answer was lost gives one hold back all the same" {
 	behind_proxy
 	for _ in 1 2 3; do redlock acquire -r --token me "$KEY"; done

@@ -43,6 +43,10 @@ unit() {
 	unit reply
 }
 
+@test "of an owner's holds one is picked, and of releases that pick the same one at least one has it" {
+	unit pick
+}
+
 @test "the description of a holder is read, whatever is in it" {
 	unit record
 }
