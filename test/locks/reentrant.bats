@@ -869,7 +869,9 @@ without() {
 	redlock acquire -r --token me "$KEY"
 	wait_until 'counted 1 me 0 1 2'
 	rcli 1 DEL "$KEY"
-	redlock extend -t 1m "$KEY" me
+	proxies_start
+	proxy 2 'delay 160' # so that the loss is known when a quorum has answered
+	redlock extend -t 1m -S "$(server_urls 0 1),$(proxy_url 2)" "$KEY" me
 	expect 0
 	redlock acquire -r --token me "$KEY"
 	expect 0 me
