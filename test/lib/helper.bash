@@ -17,11 +17,21 @@
 
 bats_require_minimum_version 1.5.0
 
-# Before each command bats looks at the whole stack, which takes longer than most commands. The
-# commands of the test itself are enough to say where it failed.
-trap_code=$(declare -f bats_debug_trap)
-[[ $trap_code == *'"$BATS_TEST_NAME" ]]'* ]] ||
-	eval "${trap_code/\{/\{ [[ \${FUNCNAME[1]-\} == \"\$BATS_TEST_NAME\" ]] || return 0;}"
+# Before each command bats looks at the whole stack, in every function, which takes longer than most
+# commands. The commands of the test itself are enough to say where it failed. Of when a test began it asks date(1).
+if [[ ${BATS_TEST_NAME-} ]]; then
+	tracing=$(declare -f bats_setup_tracing)
+	eval "${tracing%\}}"'
+			declare -ft "$BATS_TEST_NAME"
+		trap "((LINENO == 1)) || bats_debug_trap \"\$BASH_SOURCE\"" DEBUG # 1 is that of traps
+	}'
+	# shellcheck disable=SC2034 # bats reads it
+	bats_error_trap() {
+		bats_check_status_from_trap
+		BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
+	}
+	get_mills_since_epoch() { echo $((${EPOCHREALTIME//[!0-9]/} / 1000)); }
+fi
 
 # This is read for each test: it starts nothing.
 ROOT=${BASH_SOURCE[0]%/test/*}
@@ -102,8 +112,7 @@ pause() {
 # wait_until CONDITION [SECONDS]: until the shell text CONDITION is true; fails after SECONDS
 # (20, and more where it is slow, unless told).
 wait_until() {
-	local - limit=${2:-$((20 * SLOW))} end uptime
-	set +T # what bats does before each command takes longer than most of them
+	local limit=${2:-$((20 * SLOW))} end uptime
 	read -r uptime _ </proc/uptime
 	end=$((10#${uptime/./} + limit * 100))
 	until eval "$1" 2>/dev/null; do
@@ -226,8 +235,7 @@ show_spawned() {
 
 # stop_everything DIRECTORY: what was started by the test (or file) whose directory this is.
 stop_everything() {
-	local - pid set
-	set +T
+	local pid set
 	for pid in "${spawned[@]}"; do
 		is_alive "$pid" && { kill -KILL "$pid"; wait "$pid"; } 2>/dev/null
 	done
@@ -291,8 +299,7 @@ servers_start_tcp() {
 }
 
 servers_new() {
-	local - kind=$1 count=$2 i SET_IN=/tmp
-	set +T
+	local kind=$1 count=$2 i SET_IN=/tmp
 	shift 2
 	# how long a busy disk lets a server wait that writes each change is not what is tested
 	[[ " $* " != *' --appendonly yes '* || ! -w /dev/shm ]] || SET_IN=/dev/shm
