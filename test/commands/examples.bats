@@ -488,13 +488,13 @@ ci_job() {
 	[[ $status == 7 ]]
 }
 
-# database NAME: the migration's files for psql or sqlite3; `ask SQL` asks that.
+# database NAME: the migration's files for psql or sqlite3; `query SQL` asks that.
 database() {
 	local name=$1
 	example redlock-run.1 'This works in PostgreSQL and in SQLite' >page
 	sed -n "/^redlock run -c '$name /,/ shop\$/p" page >migrate.sh
 	sed -n '/^-- migrate.sql$/,$p' page >migrate.sql
-	ask "$(sed -n 's/^-- once: //p' page)"
+	query "$(sed -n 's/^-- once: //p' page)"
 	# who is told to waits before it begins
 	program "bin/$name" <<-end
 		if [ "\${PAUSE-}" ]; then said pause; step "\$PAUSE"; fi
@@ -504,14 +504,14 @@ database() {
 
 # seen: the largest fence that the database has seen.
 seen() {
-	ask 'SELECT fence FROM fences'
+	query 'SELECT fence FROM fences'
 }
 
 migrates_under_a_fence() {
 	local fence
 	run --separate-stderr sh migrate.sh
 	[[ $status == 0 && ! $stderr ]]
-	[[ $(ask 'SELECT count(*) FROM notes') == 0 && $(seen) == "$(fence_at 0 shop)" ]]
+	[[ $(query 'SELECT count(*) FROM notes') == 0 && $(seen) == "$(fence_at 0 shop)" ]]
 	# the same holder may do more
 	fence=$(seen)
 	REDLOCK_FENCE=$fence sh -c "$(command_of migrate.sh)"
@@ -531,12 +531,12 @@ a_lost_holder_changes_nothing() {
 	[[ $status == 0 ]]
 	local fence
 	fence=$(seen)
-	ask 'DROP TABLE notes'
+	query 'DROP TABLE notes'
 	step 1
 	finish lost
 	[[ $status != 0 && ${stderr,,} == *'not'*'null'*'constraint'* ]]
 	[[ $(seen) == "$fence" ]]
-	run ! ask 'SELECT count(*) FROM notes'
+	run ! query 'SELECT count(*) FROM notes'
 }
 
 # a_smaller_fence_waits_and_is_refused CONDITION: `open` has a transaction of a larger fence, which is
@@ -552,7 +552,7 @@ a_smaller_fence_waits_and_is_refused() {
 	finish late
 	[[ $status != 0 && ${stderr,,} == *'not'*'null'*'constraint'* ]]
 	[[ $(seen) == 200 ]]
-	run ! ask 'SELECT count(*) FROM notes'
+	run ! query 'SELECT count(*) FROM notes'
 }
 
 # open_transaction SHELL: the page's statement with fence 200; SHELL is the word for a shell's command.
@@ -567,11 +567,11 @@ open_transaction() {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	local sqlite
 	sqlite=$(type -P sqlite3)
-	ask() { "$sqlite" -bail -cmd '.timeout 20000' shop.db "$1"; }
+query() { "$sqlite" -bail -cmd '.timeout 20000' shop.db "$1"; }
 	database sqlite3
 	migrates_under_a_fence
 	a_lost_holder_changes_nothing
-	ask 'DELETE FROM fences'
+	query 'DELETE FROM fences'
 	open_transaction .shell >open.sql
 	spawn open sh -c "exec '$sqlite' -bail shop.db <open.sql"
 	# SQLite's wait for others has an end, which may be before that of a slow machine
@@ -606,15 +606,15 @@ postgres_start() {
 	local psql
 	postgres_start
 	psql=$(type -P psql)
-	ask() { "$psql" -Atq -v ON_ERROR_STOP=1 -c "$1"; }
+query() { "$psql" -Atq -v ON_ERROR_STOP=1 -c "$1"; }
 	database psql
 	migrates_under_a_fence
 	a_lost_holder_changes_nothing
-	ask 'DELETE FROM fences'
+	query 'DELETE FROM fences'
 	open_transaction '\!' >open.sql
 	spawn open "$psql" -v ON_ERROR_STOP=1 -f open.sql
 	a_smaller_fence_waits_and_is_refused \
-		"[[ \$(ask \"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'\") == 1 ]]"
+		"[[ \$(query \"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'\") == 1 ]]"
 }
 
 @test "the deployment that compares its fence stops before its last step if there has been a later one" {

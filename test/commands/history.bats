@@ -97,8 +97,8 @@ as_it_was() {
 	LOGNAME=ann spawn "next-$KEY" "$REDLOCK" run --label 'backup of db1' "$KEY" sh -c 'echo "$REDLOCK_FENCE"; sleep 0.3'
 	pid=$(pid "next-$KEY")
 	wait_until '[[ $(rcli 0 ZCARD "$(record):queue") == 1 ]]'
-	asked=$(now_ms)
-	wait_until '(($(now_ms) - asked > 100))'
+	asked=$NOW
+	wait_until '((NOW - asked > 100))'
 	began=$(server_ms 0)
 	redlock release "$KEY" "$token"
 	finish "next-$KEY"
@@ -340,7 +340,7 @@ ended_last() {
 	redlock run -P 2 "$KEY" sh -c "exit $3"
 	expect "$3"
 	pause 0.5
-	ending=$(now_ms)
+	ending=$NOW
 	touch "$TMP/end"
 	finish long
 	expect "$2"
@@ -359,7 +359,7 @@ each_ends_last() {
 	redlock check --max-age 1h "$KEY"
 	[[ $status == 0 && $output =~ ' age='([0-9]+)\.?([0-9]*)s ]]
 	part=${BASH_REMATCH[2]}000
-	((BASH_REMATCH[1] * 1000 + 10#${part:0:3} <= $(now_ms) - ending + 10)) ||
+	((BASH_REMATCH[1] * 1000 + 10#${part:0:3} <= NOW - ending + 10)) ||
 		{ echo "$output" >&2 && false; } # both are cut to hundredths
 }
 
@@ -592,11 +592,11 @@ from_the_last_key() {
 	local began continued
 	servers_start 1
 	only 0
-	began=$(now_ms)
+	began=$NOW
 	spawn holder "$REDLOCK" run -t 2m --server-timeout 30s "$KEY" sh -c "kill -STOP $(server_pid 0)"
 	wait_until '[[ $(state "$(server_pid 0)") == T ]]'
 	pause 2
-	continued=$(now_ms)
+	continued=$NOW
 	server_continue 0
 	finish holder
 	expect 0

@@ -38,8 +38,8 @@ setup() {
 	[[ $(jq -c '.holders[0] | [.host, .pid, .keeper_pid]' <<<"$output") == "[\"$(hostname)\",$pid,$(keepers)]" ]]
 	[[ $(rcli 0 HGET "$(record)" "holder:$(<"$TMP/said")") == since=*$'\n'keeper=* ]]
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 2500))'
+	begun=$NOW
+	wait_until '((NOW > begun + 2500))'
 	is_held
 	step 1
 	step 2
@@ -444,9 +444,9 @@ setup() {
 	wait_until 'has_said here'
 	server_stop 0
 	# the server's own clock goes on: what is left there is what others wait for
-	before=$(now_ms)
+	before=$NOW
 	finish job
-	after=$(now_ms)
+	after=$NOW
 	[[ $status == 137 && $stderr == *'lock lost: not renewed for '* ]]
 	((after - before < 4000))
 	server_continue 0
@@ -565,8 +565,8 @@ setup() {
 	wait_until 'has_said in'
 	[[ $(rcli 0 HGET "$KEY" owner) == 1 ]]
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 3000))'
+	begun=$NOW
+	wait_until '((NOW > begun + 3000))'
 	[[ $(rcli 0 HGET "$KEY" owner) == 1 ]]
 	step 1
 	finish job
@@ -848,8 +848,8 @@ setup() {
 	for ((i = 0; i < count; i++)); do kill "$(pid "later-$i")"; done
 	[[ $(ps -o args= "$(keepers)") == *" for $first" ]]
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 4000))'
+	begun=$NOW
+	wait_until '((NOW > begun + 4000))'
 	[[ $(rcli 0 HGET "$KEY" owner) == 1 ]]
 	kill $first
 	wait_until 'key_free 0'
@@ -1099,8 +1099,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	redlock release "$KEY" "$token"
 	wait_until 'has_said here'
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 4500))'
+	begun=$NOW
+	wait_until '((NOW > begun + 4500))'
 	is_held
 	is_running job
 	step 1
@@ -1168,8 +1168,8 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 		wait_until '[[ -s $TMP/said ]]'
 		[[ $(keepers | wc -w) == 1 ]]
 		local begun
-		begun=$(now_ms)
-		wait_until '(($(now_ms) > begun + 2500))'
+		begun=$NOW
+		wait_until '((NOW > begun + 2500))'
 		redlock status -q "$KEY" "$(<"$TMP/said")"
 		expect 0
 		step 1

@@ -121,8 +121,8 @@ remote() {
 	[[ $output == "$(rcli 0 GET "$KEY")" ]]
 	[[ $(ps -o args= "$(keepers)") == "redlock-keeper $KEY for $(pid job)" ]]
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 6500))'
+	begun=$NOW
+	wait_until '((NOW > begun + 6500))'
 	is_held
 	remote "\$REDLOCK release -v \$KEY $output"
 	[[ $stderr == *'given back by its keeper'* ]]
@@ -140,8 +140,8 @@ remote() {
 	remote "sh \$TMP/job.sh </dev/null >\$TMP/job.out 2>&1 &"
 	wait_until 'has_said here'
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 6500))'
+	begun=$NOW
+	wait_until '((NOW > begun + 6500))'
 	is_held
 	step 1
 	wait_until '! is_held'
@@ -212,8 +212,8 @@ container() {
 	end
 	wait_until 'has_said here'
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 6500))'
+	begun=$NOW
+	wait_until '((NOW > begun + 6500))'
 	is_held
 	rcli 0 PEXPIRE "$KEY" 600000 >/dev/null
 	step 1

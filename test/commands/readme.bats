@@ -75,9 +75,9 @@ load ../lib/helper
 	[[ $(command -v apt-get) ]] || skip "needs apt-get"
 	"${alone[@]}" true || skip "a network of its own can't be made here"
 	sed "s/^needs='\$/&\nbuild cmd:nowhere nowhere-package - -/" "$ROOT/scripts/bootstrap" >"$TMP/bootstrap"
-	start=$(now_ms)
+	start=$NOW
 	run -1 --separate-stderr "${alone[@]}" sh "$TMP/bootstrap"
-	(($(now_ms) - start < 10000))
+	((NOW - start < 10000))
 	expect 1 'bootstrap: installing .*' 'bootstrap: could not install .*nowhere-package.*: Failed to fetch .*'
 }
 

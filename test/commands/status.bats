@@ -448,9 +448,9 @@ redlock: other: $(server_url 0): Connection refused.*"
 	hold_exclusive 0 token web3 812 backup.sh 4
 	server_stop 2
 	local start
-	start=$(now_ms)
+	start=$NOW
 	redlock status --format json --server-timeout 2s "$KEY" two three four five six seven eight nine ten
-	(($(now_ms) - start < 8000))
+	((NOW - start < 8000))
 	[[ $status == 0 && ${#lines[@]} == 10 && $stderr == '' ]]
 	[[ $(of '.servers[2].error' | sort -u) =~ ^\"no\ (answer|connection)\ within\ 2(\.[0-9])?s\"$ ]]
 	server_continue 2
@@ -646,14 +646,14 @@ redlock: other: $(server_url 0): Connection refused.*"
 	local i start
 	for i in 0 1; do hold_exclusive "$i" token web3 812 backup.sh; done
 	server_stop 2
-	start=$(now_ms)
+	start=$NOW
 	redlock status -q --server-timeout 30s "$KEY"
 	expect 0
 	redlock status -q --server-timeout 30s "$KEY" token
 	expect 0
 	redlock status -q --server-timeout 30s "$KEY-free"
 	expect 1
-	(($(now_ms) - start < 25000))
+	((NOW - start < 25000))
 	server_continue 2
 }
 

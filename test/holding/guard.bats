@@ -79,7 +79,7 @@ is_guard() {
 		sleep "$(printf 0.%04d $((i * 5)))" # up to 12 ms
 		kill -KILL "$(pid "run$i")"
 	done
-	killed=$(now_ms)
+	killed=$NOW
 	wait_until '[[ -z $(rcli 0 KEYS "$KEY-*[0-9]") ]]'
 	(($(last_beat "$TMP/stamps") < killed + 2000))
 	is_still "$TMP/stamps"
@@ -162,8 +162,8 @@ is_quiet() {
 	wait_until '[[ -e $TMP/ready ]]'
 	stop_process "$(guard_of run)"
 	stop_process "$(pid run)"
-	stopped=$(now_ms)
-	wait_until "((\$(now_ms) > $stopped + 3500))"
+	stopped=$NOW
+	wait_until "((NOW > $stopped + 3500))"
 	kill -CONT "$(pid run)" # which continues its guard
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
@@ -190,7 +190,7 @@ is_quiet() {
 	start
 	next_in_line
 	server_stop 0
-	stopped=$(now_ms)
+	stopped=$NOW
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
 	(($(last_beat "$TMP/stamps") < stopped + 2000))
@@ -204,7 +204,7 @@ is_quiet() {
 	start
 	next_in_line
 	server_stop 0 1 2
-	stopped=$(now_ms)
+	stopped=$NOW
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
 	(($(last_beat "$TMP/stamps") < stopped + 2000))

@@ -196,9 +196,9 @@ host() {
 	local i=$1 began=$2 n tick
 	for n in 0 1 2; do
 		tick=$((began + n * PERIOD + i * PERIOD / 3))
-		wait_until "((\$(now_ms) >= $tick))" 60
+		wait_until "((NOW >= $tick))" 60
 		"$REDLOCK" run -n -E 0 --min-hold 5s "$KEY" sh -c "echo $n >>$TMP/ran" || echo "status $?"
-		echo "$(($(now_ms) - tick))" >>"$TMP/late"
+		echo "$((NOW - tick))" >>"$TMP/late"
 	done
 }
 
@@ -209,7 +209,7 @@ host() {
 	for attempt in 1 2 3; do
 		rcli 0 DEL "$KEY"
 		rm -f "$TMP/ran" "$TMP/late"
-		began=$(($(now_ms) + 300))
+		began=$((NOW + 300))
 		for i in 0 1 2; do spawn "host$i" host "$i" "$began"; done
 		for i in 0 1 2; do
 			finish "host$i" 60
@@ -251,11 +251,11 @@ host() {
 	spawn holder "$REDLOCK" run --max-hold 4s -t 60s "$KEY" sh -c "until [ -e $TMP/stop ]; do sleep 0.02; done; exit 3"
 	wait_until '[[ $(child_named "$(pid holder)" sh) ]]'
 	local held
-	held=$(now_ms)
+	held=$NOW
 	stop_process "$(pid holder)"
 	touch "$TMP/stop"
 	wait_until "is_over $(child_named "$(pid holder)" sh)"
-	wait_until "((\$(now_ms) > $held + 4100))"
+	wait_until "((NOW > $held + 4100))"
 	kill -CONT "$(pid holder)"
 	finish holder
 	expect 3

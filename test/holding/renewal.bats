@@ -57,8 +57,8 @@ lost() {
 	rcli 0 CONFIG SET maxmemory 1
 	[[ $(rcli 0 SET some thing) == OOM* ]]
 	local begun
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 4000))'
+	begun=$NOW
+	wait_until '((NOW > begun + 4000))'
 	touch "$TMP/end"
 	for kind in -x -r -s '-P 2'; do
 		finish "run${kind% *}"
@@ -268,8 +268,8 @@ rejected() {
 	local begun
 	busy 2
 	start -t 6s -k 200ms --server-timeout 200ms
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 4000))' # one renewal, or two
+	begun=$NOW
+	wait_until '((NOW > begun + 4000))' # one renewal, or two
 	freed 2
 	(($(rejected 2) > 0 && $(rejected 2) <= 25)) || { rejected 2 >&2 && false; }
 	survives
@@ -425,7 +425,7 @@ locked_out() {
 	servers_start 3
 	start -t 2s
 	server_kill 1 2
-	end=$(($(now_ms) + 2000))
+	end=$((NOW + 2000))
 	lost
 	(($(last_beat "$TMP/stamps") < end))
 	wait_until 'key_free 0'

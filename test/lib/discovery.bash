@@ -107,9 +107,12 @@ all_ready() {
 
 # id_of NAME: 40 hexadecimal digits that stand for it.
 id_of() {
-	local id
-	id=$(printf %s "$1" | sha1sum)
-	echo "${id%% *}"
+	local LC_ALL=C i byte hash=0
+	for ((i = 0; i < ${#1}; i++)); do
+		printf -v byte %d "'${1:i:1}"
+		((hash = (hash * 16777619 ^ byte) & (1 << 60) - 1))
+	done
+	printf '%020x%020x\n' "$hash" "$((hash * 16777619 & (1 << 60) - 1))"
 }
 
 # replicates I MASTER: it has all that its master has, and is up to date.
@@ -119,7 +122,7 @@ replicates() {
 
 # is_master I
 is_master() {
-	[[ $(rcli "$1" ROLE) == master* ]]
+	reply "$1" ROLE && [[ $REPLY == master* ]]
 }
 
 # caught_up REPLICA MASTER: it has all that its master has done so far.
@@ -215,7 +218,7 @@ sentinel_launch() {
 }
 
 sentinel_ready() {
-	wait_until "sentinels is_ours $1 < <(sentinels rcli $1 INFO server)"
+	wait_until "sentinels reply $1 INFO server && sentinels is_ours $1"
 }
 
 # sentinel_url [/NAME]: of all three, for `main` or this master and database.
@@ -252,7 +255,7 @@ all_name() {
 
 # names SENTINEL I: it says that this server is the master.
 names() {
-	[[ $(sentinels rcli "$1" SENTINEL GET-MASTER-ADDR-BY-NAME main) == "$(host "$2")"$'\n'"$PORT" ]]
+	sentinels reply "$1" SENTINEL GET-MASTER-ADDR-BY-NAME main && [[ $REPLY == "$(host "$2")"$'\n'"$PORT" ]]
 }
 
 # promoted I: all Sentinels say so, and it is.
@@ -352,7 +355,8 @@ cluster_state() {
 }
 
 in_order() {
-	[[ $(rcli "$1" CLUSTER INFO) == cluster_state:ok* ]] && [[ $TLS != names || $(rcli "$1" CLUSTER SLOTS) != *'?'* ]]
+	reply "$1" CLUSTER INFO && [[ $REPLY == cluster_state:ok* ]] || return
+	[[ $TLS != names ]] || { reply "$1" CLUSTER SLOTS && [[ $REPLY != *'?'* ]]; }
 }
 
 node_id() {
@@ -368,7 +372,8 @@ key_on() {
 	local n key slot
 	for n in {1..1000}; do
 		key=${3-$KEY}-$n
-		slot=$(slot_of "$key")
+		reply 0 CLUSTER KEYSLOT "$key"
+		slot=$REPLY
 		if ((slot >= 16384 * $1 / $2 && slot < 16384 * ($1 + 1) / $2)); then
 			echo "$key"
 			return

@@ -22,7 +22,8 @@ bats_require_minimum_version 1.5.0
 if [[ ${BATS_TEST_NAME-} ]]; then
 	tracing=$(declare -f bats_setup_tracing)
 	eval "${tracing%\}}"'
-			declare -ft "$BATS_TEST_NAME"
+		set +T
+		declare -ft "$BATS_TEST_NAME"
 		trap "((LINENO == 1)) || bats_debug_trap \"\$BASH_SOURCE\"" DEBUG # 1 is that of traps
 	}'
 	# shellcheck disable=SC2034 # bats reads it
@@ -39,6 +40,7 @@ REDLOCK=${REDLOCK:-$ROOT/build/redlock}
 [[ $REDLOCK == /* ]] || REDLOCK=$PWD/$REDLOCK
 TOOLS=${REDLOCK%/*}/test
 STAMP=$TOOLS/stamp
+enable -f "$TOOLS/ask.so" ask # and $NOW, milliseconds of CLOCK_BOOTTIME
 export ROOT REDLOCK TOOLS STAMP
 # How slow this machine is, from 1 to 5, as run-tests has measured it: times that only have to outlast
 # some starts, and about which a test says nothing, are longer by as much. Promises are not.
@@ -95,13 +97,6 @@ conf_example() {
 
 # ---------------------------------------------------------------- time
 
-# now_ms: milliseconds of CLOCK_BOOTTIME, cut to hundredths of a second.
-now_ms() {
-	local uptime
-	read -r uptime _ </proc/uptime
-	echo $((10#${uptime/./} * 10))
-}
-
 # pause SECONDS: without the start of a process, as tests do it all the time.
 NEVER=$BATS_RUN_TMPDIR/never # says anything
 [[ -p $NEVER ]] || mkfifo "$NEVER" 2>/dev/null || :
@@ -112,12 +107,10 @@ pause() {
 # wait_until CONDITION [SECONDS]: until the shell text CONDITION is true; fails after SECONDS
 # (20, and more where it is slow, unless told).
 wait_until() {
-	local limit=${2:-$((20 * SLOW))} end uptime
-	read -r uptime _ </proc/uptime
-	end=$((10#${uptime/./} + limit * 100))
+	local limit=${2:-$((20 * SLOW))} end
+	end=$((NOW + limit * 1000))
 	until eval "$1" 2>/dev/null; do
-		read -r uptime _ </proc/uptime
-		if ((10#${uptime/./} >= end)); then
+		if ((NOW >= end)); then
 			echo "not within $limit s: $1" >&2
 			return 1
 		fi
@@ -359,18 +352,18 @@ server_ready() {
 		rm "$home/port"
 		server_launch "$1"
 	done
-	wait_until "is_ours $1 < <(rcli $1 INFO server)"
+	wait_until "reply $1 INFO server && is_ours $1"
 }
 
 answers() {
-	timeout $((5 * SLOW)) redis-cli -p "$2" INFO server </dev/null | is_ours "$1"
+	REPLY=$(timeout $((5 * SLOW)) redis-cli -p "$2" INFO server </dev/null) && is_ours "$1"
 }
 
-# is_ours I: what INFO says is of the process that server I is.
+# is_ours I: what INFO says, $REPLY, is of the process that server I is.
 is_ours() {
-	local info
-	read -rd '' info
-	[[ $info == *$'\n'"process_id:$(<"$SERVERS/$1/pid")"$'\r\n'* ]]
+	local pid
+	read -r pid <"$SERVERS/$1/pid"
+	[[ $REPLY == *$'\n'"process_id:$pid"$'\r\n'* ]]
 }
 
 server_url() {
@@ -393,8 +386,13 @@ rcli() {
 	if [[ $1 == -* ]]; then
 		timeout $((10 * SLOW)) redis-cli -s "$socket" "$@" </dev/null
 	else
-		"$TOOLS/ask" "$socket" "$@" </dev/null
+		ask "$socket" "$@"
 	fi
+}
+
+# reply I WORD...: the same, and the answer is $REPLY: no process is started, as what waits looks often.
+reply() {
+	ask -v REPLY "$SERVERS/$1/redis.sock" "${@:2}"
 }
 
 # scripts_run I: how many scripts it has been asked to run, in full or by their SHA1.
@@ -423,8 +421,9 @@ server_stop() {
 }
 
 server_continue() {
-	local i
-	for i; do kill -CONT "$(server_pid "$i")" || return; done
+	local i pids=()
+	for i; do pids+=("$(server_pid "$i")"); done
+	kill -CONT "${pids[@]}"
 }
 
 # server_kill I...: SIGKILL, and they are gone.
@@ -455,7 +454,8 @@ known_for() {
 	local i ms=$1 began
 	shift
 	for i; do
-		began=$(rcli "$i" HGET "$(record)" began)
+		reply "$i" HGET "{$KEY}:redlock" began
+		began=$REPLY
 		((${EPOCHREALTIME//[!0-9]/} / 1000 - began > ms)) || return
 	done
 }
@@ -465,7 +465,8 @@ up_for() {
 	local i ms=$1
 	shift
 	for i; do
-		[[ $(rcli "$i" INFO server) =~ uptime_in_seconds:([0-9]+) ]]
+		reply "$i" INFO server
+		[[ $REPLY =~ uptime_in_seconds:([0-9]+) ]]
 		(((BASH_REMATCH[1] - 1) * 1000 > ms)) || return
 	done
 }
@@ -473,7 +474,7 @@ up_for() {
 # server_drained I: nobody but this redis-cli is connected: everything that was sent by processes
 # that are gone has been executed.
 server_drained() {
-	[[ $(rcli "$1" INFO clients) == *connected_clients:1$'\r'* ]]
+	reply "$1" INFO clients && [[ $REPLY == *connected_clients:1$'\r'* ]]
 }
 
 # servers_with ANSWER COMMAND...: how many servers answer the redis-cli COMMAND so.
@@ -481,7 +482,7 @@ servers_with() {
 	local answer=$1 i count=0
 	shift
 	for ((i = 0; i < SERVER_COUNT; i++)); do
-		[[ $(rcli "$i" "$@") == "$answer" ]] && ((++count))
+		reply "$i" "$@" && [[ $REPLY == "$answer" ]] && ((++count))
 	done
 	echo "$count"
 }
@@ -739,13 +740,13 @@ fence_at() {
 # key_free I..., key_held_by TOKEN I...
 key_free() {
 	local i
-	for i; do [[ $(rcli "$i" EXISTS "$KEY") == 0 ]] || return; done
+	for i; do reply "$i" EXISTS "$KEY" && [[ $REPLY == 0 ]] || return; done
 }
 
 key_held_by() {
 	local token=$1 i
 	shift
-	for i; do [[ $(rcli "$i" GET "$KEY") == "$token" ]] || return; done
+	for i; do reply "$i" GET "$KEY" && [[ $REPLY == "$token" ]] || return; done
 }
 
 # ---------------------------------------------------------------- the queue
@@ -803,12 +804,12 @@ all_are_served() {
 # queued COUNT [I...]: COUNT waiters are in the queue of these servers, or of all, or only wait there.
 # shellcheck disable=SC2120
 queued() {
-	local count=$1 i record
+	local count=$1 i in_line
 	shift
 	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
-	record=$(record)
 	for i; do
-		(($(rcli "$i" ZCARD "$record:queue") + $(rcli "$i" ZCARD "$record:waits") == count)) || return
+		reply "$i" ZCARD "{$KEY}:redlock:queue" && in_line=$REPLY &&
+			reply "$i" ZCARD "{$KEY}:redlock:waits" && ((in_line + REPLY == count)) || return
 	done
 }
 
@@ -822,7 +823,12 @@ listening() {
 	local count=$1 i
 	shift
 	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
-	for i; do (($(channels "$i" | wc -w) == count)) || return; done
+	for i; do
+		reply "$i" PUBSUB CHANNELS "{$KEY}:redlock:*"
+		# shellcheck disable=SC2086 # names without blanks
+		set -- $REPLY
+		(($# == count)) || return
+	done
 }
 
 channels() {
@@ -834,8 +840,7 @@ no_trace() {
 	local i
 	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
 	for i; do
-		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes" "$(record):waits") == 0 ]] || return
-		[[ ! $(channels "$i") ]] || return
+		nothing_left "$i" && reply "$i" PUBSUB CHANNELS "{$KEY}:redlock:*" && [[ ! $REPLY ]] || return
 	done
 }
 
@@ -856,7 +861,7 @@ use() {
 holders() {
 	local count=$1 i
 	shift
-	for i; do [[ $(rcli "$i" ZCARD "$KEY") == "$count" ]] || return; done
+	for i; do reply "$i" ZCARD "$KEY" && [[ $REPLY == "$count" ]] || return; done
 }
 
 # of_one_age TOKEN: the records of three servers are of nearly one age, 30 s: of 2, then of 0, then of 1. Between the
@@ -875,7 +880,7 @@ of_one_age() {
 counted() {
 	local count=$1 token=$2 i
 	shift 2
-	for i; do [[ $(rcli "$i" HGET "$KEY" "$token") == "$count" ]] || return; done
+	for i; do reply "$i" HGET "$KEY" "$token" && [[ $REPLY == "$count" ]] || return; done
 }
 
 # clocked COMMAND...: the servers that it starts have a clock of their own, which can be turned.
@@ -899,7 +904,7 @@ server_ms() {
 nothing_left() {
 	local i
 	for i; do
-		[[ $(rcli "$i" EXISTS "$KEY" "$(record):queue" "$(record):wishes" "$(record):waits") == 0 ]] || return
+		reply "$i" EXISTS "$KEY" "{$KEY}:redlock:"{queue,wishes,waits} && [[ $REPLY == 0 ]] || return
 	done
 }
 
@@ -927,7 +932,8 @@ requests() {
 # ttl_rose I: since the last look.
 ttl_rose() {
 	local before=$last_ttl
-	last_ttl=$(rcli "$1" PTTL "$KEY")
+	reply "$1" PTTL "$KEY"
+	last_ttl=$REPLY
 	((last_ttl > before))
 }
 

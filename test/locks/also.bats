@@ -117,8 +117,8 @@ waits_between() {
 	redlock run -n --quarantine 0 "$C" true
 	expect 0
 	# beyond its lease
-	i=$(now_ms)
-	wait_until '(($(now_ms) > i + 8000))' 30
+	i=$NOW
+	wait_until '((NOW > i + 8000))' 30
 	[[ $(rcli 0 GET "$A") == "$token" ]]
 	[[ ! -s $TMP/waits.out ]]
 	nobody "$B"
@@ -281,8 +281,8 @@ together() {
 	local begun
 	spawn run "$REDLOCK" run -t 6s --min-hold 12s --also "$B" "$A" sh -c 'read -r uptime _ </proc/uptime; until [ -e "$1" ]; do sleep 0.1; done' - "$TMP/end"
 	wait_until 'have 1 "$A" "$B"'
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 8000))' 30
+	begun=$NOW
+	wait_until '((NOW > begun + 8000))' 30
 	have 1 "$A" "$B"
 	touch "$TMP/end"
 	finish run
@@ -395,8 +395,8 @@ redlock: $B: not held by this token: .*"
 	wait_until '[[ -s $TMP/job.out ]]'
 	[[ $(<"$TMP/job.out") == "$(rcli 0 GET "$A")=$(rcli 0 GET "$B")" ]]
 	keeper=$(pgrep -f "^redlock-keeper $B, $A for $(pid job)\$")
-	begun=$(now_ms)
-	wait_until '(($(now_ms) > begun + 8000))' 30
+	begun=$NOW
+	wait_until '((NOW > begun + 8000))' 30
 	have 1 "$A" "$B"
 	touch "$TMP/end"
 	finish job

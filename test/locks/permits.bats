@@ -31,8 +31,8 @@ never_more() {
 			"$REDLOCK" run -q --quarantine 0 -P "$1" -t 2s -k 100ms "$2" "$STAMP" -p "$1" -d $((RANDOM % 60)) "$3"
 		done' - "$permits" "$KEY" "$TMP/stamps" "$TMP/stop"
 	done
-	end=$(($(now_ms) + 3000))
-	while ((deaths == 0 || $(now_ms) < end)); do
+	end=$((NOW + 3000))
+	while ((deaths == 0 || NOW < end)); do
 		sleep 0.1
 		pick_victim "contender$((RANDOM % 12 + 1))"
 		[[ $victim ]] || continue
@@ -446,9 +446,9 @@ ghosts() {
 	server_kill 2
 	ghosts 0 1 3
 	ghosts 1 2 3
-	start=$(now_ms)
+	start=$NOW
 	spawn run "$REDLOCK" run --quarantine 0 -n -P 3 --server-timeout 1s "$KEY" sh -c 'echo "$REDLOCK_SLOT"'
-	wait_until "((\$(now_ms) - $start > 2500))"
+	wait_until "((NOW - $start > 2500))"
 	is_running run
 	for i in 0 1; do "$REDLOCK" release -S "$(server_url "$i")" "$KEY" ghost3; done
 	finish run

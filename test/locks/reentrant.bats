@@ -148,14 +148,14 @@ outlives() {
 # refused WHAT OPTION...: inside a run with $OUTER (words) what is told here fails at once: 75, and why.
 refused() {
 	local start
-	start=$(now_ms)
+	start=$NOW
 	# shellcheck disable=SC2086 # words
 	redlock run --quarantine 0 $OUTER "$KEY" "$REDLOCK" run --quarantine 0 "$@" "$KEY" touch "$TMP/ran"
 	expect 75 '' "redlock: $KEY: held by an ancestor of this process, which waits for it${WHY:+: $WHY}" || return
 	# shellcheck disable=SC2086 # words
 	redlock run --quarantine 0 $OUTER "$KEY" "$REDLOCK" acquire --quarantine 0 "$@" "$KEY"
 	expect 75 '' "redlock: $KEY: held by an ancestor of this process, which waits for it${WHY:+: $WHY}" || return
-	(($(now_ms) - start < 15000 * SLOW)) && [[ ! -e $TMP/ran ]] && key_free 0
+	((NOW - start < 15000 * SLOW)) && [[ ! -e $TMP/ran ]] && key_free 0
 }
 
 @test "-r inside a run without -r fails at once and says so" {
@@ -442,12 +442,12 @@ two_places() {
 		finish one
 		[[ $status == "$([[ $how == signal ]] && echo 143 || echo 75)" ]]
 		wait_until "queued 1 $all"
-		now=$(now_ms)
+		now=$NOW
 		redlock release "$KEY" holder
 		expect 0
 		finish two
 		expect 0 both
-		(($(now_ms) - now < 2500)) # its next request is 5 s away
+		((NOW - now < 2500)) # its next request is 5 s away
 		redlock release "$KEY" both
 		expect 0
 		wait_until "nothing_left $all"
@@ -493,11 +493,11 @@ two_places() {
 		wait_until 'queued 2 0 && listening 2 0'
 		kill -KILL "$(pid $dead)"
 		wait_until 'listening 1 0'
-		now=$(now_ms)
+		now=$NOW
 		redlock release "$KEY" holder
 		finish "$([[ $dead == one ]] && echo two || echo one)"
 		expect 0 both
-		(($(now_ms) - now < 2500))
+		((NOW - now < 2500))
 		counted 1 both 0
 		redlock release "$KEY" both
 		finish "$dead"

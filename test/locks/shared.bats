@@ -300,12 +300,12 @@ contend() {
 	use 3
 	takes short -s -t 2s
 	wait_until 'entered short'
-	start=$(now_ms)
+	start=$NOW
 	takes writer -t 20s
 	wait_until 'queued 1 0 1 2'
 	kill -KILL "$(pid short)"
 	wait_until 'entered writer'
-	(($(now_ms) - start < 6000))
+	((NOW - start < 6000))
 	ends writer
 	done_well writer
 	finish short

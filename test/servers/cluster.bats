@@ -527,7 +527,7 @@ has_slot() {
 	rcli 3 CONFIG SET masteruser nobody masterauth wrong
 	rcli 0 CLIENT KILL TYPE replica
 	wait_until '[[ $(rcli 3 INFO replication) == *master_link_status:down* ]]'
-	killed=$(now_ms)
+	killed=$NOW
 	server_kill 0
 	rcli 3 CLUSTER FAILOVER TAKEOVER
 	wait_until 'is_master 3'
@@ -649,9 +649,9 @@ nobody_has() {
 	seed_says 1 '*' "-MOVED 5 $(seed_address 2)\r\n"
 	seed_says 2 '*' "-MOVED 5 $(seed_address 0)\r\n"
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0)
-	start=$(now_ms)
+	start=$NOW
 	takes_none 69 'redis\+cluster://.*' -t 5m --server-timeout 20s
-	(($(now_ms) - start < 10000))
+	((NOW - start < 10000))
 	(($(wc -l <"$SEEDS/1.log") < 50))
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0),$(seed_address 1),$(seed_address 2)
 	takes_none 69 "redis\\+cluster://.*: $(seed_address 0): $(seed_address 1), .*" -t 5m --server-timeout 20s

@@ -66,7 +66,7 @@ goes_on_at() {
 renewed_at() {
 	local n
 	for ((n = 0; n < HOLDERS; n++)); do
-		[[ ${renewed[n]-} ]] || (($(rcli "$1" PTTL "{$KEY}-$n") <= 38500)) || renewed[n]=yes
+		[[ ${renewed[n]-} ]] || { reply "$1" PTTL "{$KEY}-$n" && ((REPLY <= 38500)); } || renewed[n]=yes
 	done
 	((${#renewed[@]} == HOLDERS))
 }
@@ -101,15 +101,15 @@ replaced() {
 	begin "$1"
 	load_begins
 	caught_up "$NEXT" 0
-	at=$(now_ms)
+	at=$NOW
 	"server_$2" 0
 	wait_until "is_master $NEXT" 60
-	promoted=$(now_ms)
+	promoted=$NOW
 	wait_until "goes_on_at $NEXT" 60
 	wait_until "renewed_at $NEXT" 60
-	all_renewed=$(now_ms)
+	all_renewed=$NOW
 	[[ $2 != stop ]] || server_continue 0
-	at=$(($(now_ms))) wait_until "goes_on_at $NEXT" 60
+	at=$NOW wait_until "goes_on_at $NEXT" 60
 	all_well
 	note_figures "$1, $2"
 }
@@ -125,7 +125,7 @@ comes_back() {
 	fi
 	load_begins
 	"${@:2}"
-	at=$(now_ms)
+	at=$NOW
 	wait_until 'goes_on_at 0' 60
 	all_well
 }

@@ -26,10 +26,8 @@ teardown() {
 
 # servers_in DIRECTORY: the process ids of the servers that live below it.
 servers_in() {
-	local pid
-	for pid in $(pgrep -x "(redis|valkey)-server"); do
-		[[ $(readlink "/proc/$pid/cwd")/ != "$1"/* ]] || echo "$pid"
-	done
+	# shellcheck disable=SC2046 # numbers
+	pwdx $(pgrep -x "(redis|valkey)-server") 2>/dev/null | sed -nE "s#^([0-9]+): $1(/.*)?\$#\1#p"
 }
 
 lcli() {
@@ -439,10 +437,10 @@ name_of_server() {
 	printf '#!/bin/sh\nexit 1\n' >"$TMP/bin/redis-server"
 	chmod +x "$TMP/bin/redis-server"
 	local started
-	started=$(now_ms)
+	started=$NOW
 	PATH=$TMP/bin:$PATH redlock run -S local: "$KEY" true
 	expect 69 '' "redlock: local:: the server has ended at once: see .*/redis.log"
-	(($(now_ms) - started < 9000)) # it would be waited for ten seconds
+	((NOW - started < 9000)) # it would be waited for ten seconds
 	# for --unreachable it is as one that is away
 	PATH=$TMP/bin:$PATH redlock run --unreachable run -S local: "$KEY" echo ran
 	expect 0 ran "redlock: local:: the server has ended at once: see .*/redis.log

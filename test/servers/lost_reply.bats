@@ -383,7 +383,7 @@ ends_well() {
 		rm -rf "$TMP/stamps"
 		long_run -t 2s
 		proxy 0 "$fault"
-		end=$(($(now_ms) + 2000))
+		end=$((NOW + 2000))
 		finish run
 		expect 76 '' "redlock: $KEY: lock lost: .*"
 		(($(last_beat "$TMP/stamps") < end))

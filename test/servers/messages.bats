@@ -58,7 +58,7 @@ late_grant() {
 	take
 	line_up "$@" -S "$PROXIED"
 	proxy 0 hold
-	asked=$(now_ms)
+	asked=$NOW
 	give_back
 }
 
@@ -344,8 +344,8 @@ forge() {
 
 @test "a message that comes when half of its lease is over is confirmed by a round" {
 	late_grant a -v -t 6s
-	asked=$(now_ms) # by now it has been granted
-	wait_until '(($(now_ms) - asked > 1600))'
+	asked=$NOW # by now it has been granted
+	wait_until '((NOW - asked > 1600))'
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"confirmed by a round"* ]]'
 	run -1 stamped "$TMP/stamps"
@@ -358,8 +358,8 @@ forge() {
 
 @test "a late message is not believed where KEY has passed to another by the time of the round" {
 	late_grant a -v -t 6s -k 100ms --server-timeout 2500ms
-	asked=$(now_ms)
-	wait_until '(($(now_ms) - asked > 1800))'
+	asked=$NOW
+	wait_until '((NOW - asked > 1800))'
 	proxy_ears 0 pass
 	wait_until '[[ $(<"$TMP/a.err") == *"confirmed by a round"* ]]'
 	touch "$TMP/b.stay"
@@ -386,10 +386,10 @@ forge() {
 	spawn a "$REDLOCK" run -w 20s -t 6s -k 200ms -S "$PROXIED" "$KEY" "$STAMP" -t "$TMP/stamps"
 	wait_until 'queued 1'
 	proxy 0 hold
-	asked=$(now_ms)
+	asked=$NOW
 	give_back
 	spawn b "$REDLOCK" run -t 6s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
-	wait_until '(($(now_ms) - asked > 1000))'
+	wait_until '((NOW - asked > 1000))'
 	proxy_ears 0 pass
 	finish b
 	expect 0
@@ -411,7 +411,7 @@ forge() {
 	wait_until 'queued 2'
 	proxy 0 hold
 	proxy_ears 0 pass
-	start=$(now_ms)
+	start=$NOW
 	give_back
 	finish b
 	expect 0
@@ -429,7 +429,7 @@ forge() {
 	take
 	line_up a -t 30s -S "$PROXIED"
 	proxy_ears 0 cut
-	start=$(now_ms)
+	start=$NOW
 	give_back
 	wait_until 'proxy_did 0 cut'
 	finish a
@@ -530,7 +530,7 @@ forge() {
 	wait_until 'asked_twice'
 	proxy_ears 1 hold
 	proxy_ears 2 hold
-	start=$(now_ms)
+	start=$NOW
 	give_back
 	proxy 0 pass # the refusal comes behind the message
 	wait_until 'queued 0'

@@ -336,7 +336,7 @@ redlock: $KEY: $(place_of 0): $BEHIND"
 	renewals 1
 	caught_up 1 0
 	server_stop 1
-	stopped=$(now_ms)
+	stopped=$NOW
 	# the master goes on granting all that it is asked for
 	renewals 1
 	finish run

@@ -174,9 +174,9 @@ leaves_none() {
 	local start
 	sentinels_start 0
 	sentinels server_stop 0 1
-	start=$(now_ms)
+	start=$NOW
 	leaves_none 69 "redis\\+sentinel://.*/main: .*$(sentinel_address 0):26379: no answer.*$(sentinel_address 1):26379: no answer.*" --server-timeout "$((300 * SLOW))ms"
-	(($(now_ms) - start >= 290))
+	((NOW - start >= 290))
 	[[ ! $(queue_at 0) ]]
 }
 
@@ -446,7 +446,7 @@ waits() {
 	sentinels_hurry
 	start 0 -t 9s
 	forgets 1
-	killed=$(now_ms)
+	killed=$NOW
 	fail 0 1
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
@@ -459,7 +459,7 @@ waits() {
 	local killed
 	sentinels_start 0
 	start 0 -t 3s
-	killed=$(now_ms)
+	killed=$NOW
 	server_kill 0
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
@@ -500,7 +500,7 @@ taken_over() {
 	another_master
 	start 0 -t 3s
 	all_name 1
-	given_up=$(now_ms)
+	given_up=$NOW
 	"$REDLOCK" acquire -n -t 60s "$KEY"
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*"
@@ -591,10 +591,10 @@ ticks() {
 	sentinels server_kill 0 1 2
 	pause 1.2 # longer than answers usually take
 	ticks=$(ticks a)
-	began=$(now_ms)
+	began=$NOW
 	server_continue 0
-	wait_until '! has_unread a && (($(now_ms) - began > 2000))'
-	(($(ticks a) - ticks < ($(now_ms) - began) / 50))
+	wait_until '! has_unread a && ((NOW - began > 2000))'
+	(($(ticks a) - ticks < (NOW - began) / 50))
 	for i in 0 1 2; do sentinel_launch "$i"; done
 	for i in 0 1 2; do sentinel_ready "$i"; done
 	give_back
@@ -971,9 +971,9 @@ in_net() {
 	[[ $(rcli 0 EXISTS "$(record)") == 1 ]]
 	for i in 0 1 2; do seed_says "$i" SENTINEL "$(place 10.9.1.2 6379)"; done
 	net_drop both 0
-	start=$(now_ms)
+	start=$NOW
 	in_net 0 -t 5m --server-timeout 50s
-	(($(now_ms) - start < 20000))
+	((NOW - start < 20000))
 	[[ $(rcli 1 EXISTS "$(record)") == 1 ]]
 }
 

@@ -210,12 +210,12 @@ locks() {
 	address=$(tr '\0' '\n' <"/proc/$server/cmdline" | grep '^127\.53')
 	printf 'nameserver %s\noptions timeout:30 attempts:1\n' "$address" >"$TMP/resolv.conf"
 	printf 'hosts: dns\n' >"$TMP/nsswitch.conf"
-	start=$(now_ms)
+	start=$NOW
 	run --separate-stderr timeout -k 1 60 unshare -m sh -c '
 		mount --bind "$1/resolv.conf" /etc/resolv.conf && mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf || exit 99
 		shift
 		exec "$@"' - "$TMP" "$REDLOCK" run --server-timeout 300ms -S redis://redlock.invalid "$KEY" true
-	took=$(($(now_ms) - start))
+	took=$((NOW - start))
 	kill "$server"
 	[[ $status != 99 ]] || skip "mounts are not allowed here"
 	expect 69 '' "redlock: $KEY: redis://redlock\\.invalid:6379: .*300 ?ms.*|redlock: $KEY: redis://redlock\\.invalid:6379: .*"

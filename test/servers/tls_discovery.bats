@@ -251,7 +251,7 @@ logins() {
 	start 0 -t 9s --server-timeout 1s
 	caught_up 1 0
 	has_certificate 1 "$CERTS/elsewhere"
-	killed=$(now_ms)
+	killed=$NOW
 	fail 0 1
 	finish run
 	expect 76 '' "redlock: $KEY: lock lost: .*certificate.*"

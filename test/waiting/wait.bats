@@ -115,7 +115,7 @@ held_by() {
 	for count in 1 3; do
 		use "$count"
 		rm -f "$TMP"/end.* "$TMP/order"
-		start=$(now_ms)
+		start=$NOW
 		takes holder -t 2s
 		wait_until 'entered holder'
 		waits waiter
@@ -123,7 +123,7 @@ held_by() {
 		kill -KILL "$(pid holder)"
 		finish waiter
 		expect 0
-		(($(now_ms) - start >= 1900 && $(now_ms) - start < 12000))
+		((NOW - start >= 1900 && NOW - start < 12000))
 		finish holder
 		wait_until "nothing_left $(seq -s ' ' 0 $((count - 1)))"
 	done
@@ -415,11 +415,11 @@ crosses() {
 	waits waiter
 	wait_until 'queued 1 0 1 2'
 	server_stop 2
-	start=$(now_ms)
+	start=$NOW
 	ends holder
 	finish waiter
 	[[ $status == 0 && $output == '' ]]
-	(($(now_ms) - start < 2500))
+	((NOW - start < 2500))
 	server_continue 2
 	done_well holder
 }

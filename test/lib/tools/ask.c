@@ -1,114 +1,272 @@
 /*
- * ask: redis-cli(1) for tests, at a fifth of what its start costs:
+ * ask: redis-cli(1) for tests, at a fifth of what its start costs, or at none:
  *
  *	ask SOCKET WORD ...
+ *	ask -v NAME SOCKET WORD ...	# as a builtin of bash, which ask.so is
  *
  * sends one command and prints the answer as redis-cli does where no terminal
  * is: the elements of arrays a line each, an empty line for nothing, and one
- * behind an error. REDISCLI_AUTH is a password. 124 where the answer takes longer
- * than 10 s, 1 where there is no server.
+ * behind an error. With -v the variable NAME has it, without the newlines at its end.
+ * REDISCLI_AUTH is a password. 124 where the answer takes longer than 10 s, 1 where
+ * there is no server.
+ *
+ * The builtin has a variable besides: $NOW, in milliseconds of CLOCK_BOOTTIME.
  */
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 
-#include <err.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-static FILE *server;
+struct server {
+	int fd;
+	long long until; /* ms, when it is to have answered */
+	char bytes[4096];
+	size_t at, end;
+	int failed; /* a status */
+};
 
-static void give_up(void)
+static long long now_ms(void)
 {
-	if (errno == EAGAIN)
-		exit(124);
-	errx(1, "the connection ended");
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-static void copy(size_t length)
+/* The next byte, or -1. */
+static int next(struct server *server)
 {
-	char part[4096];
+	while (server->at == server->end && server->failed == 0) {
+		struct pollfd in = {.fd = server->fd, .events = POLLIN};
+		long long left = server->until - now_ms();
+		ssize_t size;
 
-	while (length > 0) {
-		size_t size = length < sizeof(part) ? length : sizeof(part);
-
-		if (fread(part, 1, size, server) != size)
-			give_up();
-		fwrite(part, 1, size, stdout);
-		length -= size;
+		if (left <= 0) {
+			server->failed = 124;
+		} else if (poll(&in, 1, (int)left) > 0) {
+			size = read(server->fd, server->bytes,
+				    sizeof(server->bytes));
+			if (size <= 0)
+				server->failed = 1;
+			else
+				server->end = (size_t)size;
+			server->at = 0;
+		}
 	}
+	return server->failed ? -1 : (unsigned char)server->bytes[server->at++];
+}
+
+/* One line without its end; what it begins with, or -1. */
+static int next_line(struct server *server, FILE *line)
+{
+	int first = next(server), byte;
+
+	while ((byte = next(server)) != -1 && byte != '\r')
+		fputc(byte, line);
+	next(server);
+	return byte == -1 ? -1 : first;
 }
 
 /* One reply; between elements is a newline. */
-static void show(void)
+static void show(struct server *server, FILE *text)
 {
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t length;
+	char *rest;
+	size_t length;
+	FILE *line = open_memstream(&rest, &length);
+	int kind = next_line(server, line);
 	long count;
 
-	errno = 0;
-	length = getline(&line, &room, server);
-	if (length < 3)
-		give_up();
-	line[length - 2] = '\0';
-	count = strtol(line + 1, NULL, 10);
-	if (*line == '$' && count >= 0) {
-		copy((size_t)count);
-		if (fgetc(server) != '\r' || fgetc(server) != '\n')
-			give_up();
-	} else if (*line == '*') {
-		for (long i = 0; i < count; i++) {
+	fclose(line);
+	count = strtol(rest, NULL, 10);
+	if (kind == '$' && count >= 0) {
+		for (long i = 0; i < count && server->failed == 0; i++)
+			fputc(next(server), text);
+		next(server);
+		next(server);
+	} else if (kind == '*') {
+		for (long i = 0; i < count && server->failed == 0; i++) {
 			if (i > 0)
-				putchar('\n');
-			show();
+				fputc('\n', text);
+			show(server, text);
 		}
-	} else if (*line != '$') {
-		fputs(line + 1, stdout);
-		if (*line == '-')
-			putchar('\n');
+	} else if (kind != '$' && kind != -1) {
+		fwrite(rest, 1, length, text);
+		if (kind == '-')
+			fputc('\n', text);
 	}
-	free(line);
+	free(rest);
 }
 
-static void ask(int count, char **words)
+static void skip(struct server *server)
 {
-	fprintf(server, "*%d\r\n", count);
+	char *text;
+	size_t length;
+	FILE *nobody = open_memstream(&text, &length);
+
+	show(server, nobody);
+	fclose(nobody);
+	free(text);
+}
+
+static void say(struct server *server, int count, char *const *words)
+{
+	char *bytes;
+	size_t length, sent = 0;
+	FILE *request = open_memstream(&bytes, &length);
+	ssize_t size;
+
+	fprintf(request, "*%d\r\n", count);
 	for (int i = 0; i < count; i++)
-		fprintf(server, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
-	fflush(server);
+		fprintf(request, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
+	fclose(request);
+	while (sent < length) {
+		size = send(server->fd, bytes + sent, length - sent,
+			    MSG_NOSIGNAL);
+		if (size > 0)
+			sent += (size_t)size;
+		else if (errno != EINTR)
+			break; /* it may have answered before it went */
+	}
+	free(bytes);
 }
 
-static void log_in(char *password)
+/* What it answers, which is to be freed; a status. */
+static int ask(const char *path, const char *password, int count,
+	       char *const *words, char **answer)
 {
-	char line[512];
+	struct server server = {.until = now_ms() + 10000};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length;
+	FILE *text = open_memstream(answer, &length);
 
-	ask(2, (char *[]){"AUTH", password});
-	if (fgets(line, sizeof(line), server) == NULL)
-		give_up();
+	server.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+	if (connect(server.fd, (struct sockaddr *)&address, sizeof(address)) <
+	    0) {
+		fprintf(stderr, "ask: %s: %s\n", path, strerror(errno));
+		server.failed = 1;
+	} else {
+		if (password != NULL) {
+			say(&server, 2, (char *[]){"AUTH", (char *)password});
+			skip(&server);
+		}
+		say(&server, count, words);
+		show(&server, text);
+		if (server.failed == 1)
+			fprintf(stderr, "ask: %s: the connection ended\n",
+				path);
+	}
+	close(server.fd);
+	fclose(text);
+	return server.failed;
 }
+
+#ifdef BUILTIN
+#include <config.h>
+
+#include <builtins.h>
+#include <shell.h>
+
+#include <bashgetopt.h>
+#include <common.h>
+
+static SHELL_VAR *get_now(SHELL_VAR *variable)
+{
+	char now[32];
+
+	snprintf(now, sizeof(now), "%lld", now_ms());
+	free(value_cell(variable));
+	var_setvalue(variable, savestring(now));
+	return variable;
+}
+
+static SHELL_VAR *keep(SHELL_VAR *variable, char *value, arrayind_t index,
+		       char *key)
+{
+	(void)value, (void)index, (void)key;
+	return variable;
+}
+
+int ask_builtin_load(char *name);
+int ask_builtin_load(char *name)
+{
+	SHELL_VAR *now = bind_variable("NOW", NULL, 0);
+
+	(void)name;
+	now->dynamic_value = get_now;
+	now->assign_func = keep;
+	return 1;
+}
+
+static int ask_builtin(WORD_LIST *list)
+{
+	const char *name = NULL, *path;
+	char **words, *answer;
+	int count = 0, status;
+	size_t length;
+
+	if (list != NULL && list->next != NULL &&
+	    strcmp(list->word->word, "-v") == 0) {
+		name = list->next->word->word;
+		list = list->next->next;
+	}
+	if (list == NULL || list->next == NULL) {
+		builtin_usage();
+		return EX_USAGE;
+	}
+	path = list->word->word;
+	words = xmalloc(sizeof(*words) * (size_t)list_length(list));
+	for (list = list->next; list != NULL; list = list->next)
+		words[count++] = list->word->word;
+	status = ask(path, get_string_value("REDISCLI_AUTH"), count, words,
+		     &answer);
+	xfree(words);
+	length = strlen(answer);
+	if (name == NULL && status == 0) {
+		puts(answer);
+		if (fflush(stdout) != 0)
+			status = 1;
+	} else if (name != NULL) {
+		while (length > 0 && answer[length - 1] == '\n')
+			answer[--length] = '\0';
+		bind_variable(name, answer, 0);
+	}
+	free(answer);
+	return status;
+}
+
+static char *ask_doc[] = {"What a server answers.", NULL};
+
+struct builtin ask_struct = {
+	.name = "ask",
+	.function = ask_builtin,
+	.flags = BUILTIN_ENABLED,
+	.long_doc = ask_doc,
+	.short_doc = "ask [-v NAME] SOCKET WORD ...",
+};
+
+#else
 
 int main(int argc, char **argv)
 {
-	char *password = getenv("REDISCLI_AUTH");
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = 10};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char *answer;
+	int status;
 
-	if (argc < 3 || strlen(argv[1]) >= sizeof(address.sun_path))
-		errx(64, "usage: ask SOCKET WORD ...");
-	strcpy(address.sun_path, argv[1]);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		err(1, "%s", argv[1]);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	server = fdopen(fd, "r+");
-	if (password != NULL)
-		log_in(password);
-	ask(argc - 2, argv + 2);
-	show();
-	putchar('\n');
-	return 0;
+	if (argc < 3) {
+		fputs("usage: ask SOCKET WORD ...\n", stderr);
+		return 64;
+	}
+	status = ask(argv[1], getenv("REDISCLI_AUTH"), argc - 2, argv + 2,
+		     &answer);
+	if (status == 0)
+		puts(answer);
+	return status;
 }
+#endif
