@@ -93,12 +93,13 @@ types() {
 }
 
 @test "the value of an option is completed by what help calls it" {
-	touch "$TMP/some.pem"
+	cd "$TMP" # the terminal is 80 columns wide
+	touch some.pem
 	types <<-STEPS
-		key redlock fence $TMP/so^I
+		key redlock fence so^I
 		see some.pem \$
 		key ^U
-		key redlock run --cacert $TMP/so^I
+		key redlock run --cacert so^I
 		see some.pem \$
 		key -qS unix^I
 		see -qS unix:///\$
@@ -156,7 +157,8 @@ types_in_zsh() {
 	export PATIENT=yes
 	redlock acquire --quarantine 0 "$KEY/held"
 	redlock acquire --quarantine 0 "$KEY/back\\slash:x"
-	touch "$TMP/some.pem"
+	cd "$TMP" # the terminal is 80 columns wide
+	touch some.pem
 	types_in_zsh <<-STEPS
 		key redlock rele^I
 		see release
@@ -168,13 +170,13 @@ types_in_zsh() {
 		key --on-lost ki^I
 		see kill
 		key ^U
-		key redlock run --cacert $TMP/so^I
+		key redlock run --cacert so^I
 		see some.pem
 		key ^U
 		key redlock run --cacert=$TMP/so^I
 		see some.pem
 		key ^U
-		key redlock fence $TMP/so^I
+		key redlock fence so^I
 		see some.pem
 		key ^U
 		key redlock release $KEY/h^I

@@ -263,7 +263,7 @@ MOUNTS=(unshare --mount)
 # set_new: a directory $SET with a short name (a socket's path has 107 bytes), removed in the end
 # with all that runs in it.
 set_new() {
-	SET=$(mktemp -d "${SET_IN:-/tmp}/rl.XXXXXX")
+	SET=$(mktemp -d "${TMPDIR:-/tmp}/rl.XXXXXX")
 	echo "$SET" >>"${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/sets"
 }
 
@@ -292,10 +292,8 @@ servers_start_tcp() {
 }
 
 servers_new() {
-	local kind=$1 count=$2 i SET_IN=/tmp
+	local kind=$1 count=$2 i
 	shift 2
-	# how long a busy disk lets a server wait that writes each change is not what is tested
-	[[ " $* " != *' --appendonly yes '* || ! -w /dev/shm ]] || SET_IN=/dev/shm
 	set_new
 	export SERVERS=$SET SERVER_COUNT=$count
 	for ((i = 0; i < count; i++)); do
