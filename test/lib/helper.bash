@@ -17,8 +17,8 @@
 
 bats_require_minimum_version 1.5.0
 
-# Before each command bats looks at the whole stack, in every function, which takes longer than most
-# commands. The commands of the test itself are enough to say where it failed. Of when a test began it asks date(1).
+# Before each command, in every function, bats looks at the whole stack, which takes longer than most
+# commands. Those of the test itself are enough to say where it failed. And it starts date(1) for each test.
 if [[ ${BATS_TEST_NAME-} ]]; then
 	tracing=$(declare -f bats_setup_tracing)
 	eval "${tracing%\}}"'
@@ -388,7 +388,7 @@ rcli() {
 	fi
 }
 
-# reply I WORD...: the same, and the answer is $REPLY: no process is started, as what waits looks often.
+# reply I WORD...: the same, and the answer is $REPLY. No process is started: use it in what is waited for.
 reply() {
 	ask -v REPLY "$SERVERS/$1/redis.sock" "${@:2}"
 }

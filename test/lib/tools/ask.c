@@ -1,5 +1,5 @@
 /*
- * ask: redis-cli(1) for tests, at a fifth of what its start costs, or at none:
+ * ask: redis-cli(1) for tests, at a fifth of what its start costs, or for nothing:
  *
  *	ask SOCKET WORD ...
  *	ask -v NAME SOCKET WORD ...	# as a builtin of bash, which ask.so is
