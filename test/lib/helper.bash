@@ -449,12 +449,11 @@ server_reload() {
 
 # known_for MS I...: these servers have known KEY for MS.
 known_for() {
-	local i ms=$1 began
+	local i ms=$1
 	shift
 	for i; do
-		reply "$i" HGET "{$KEY}:redlock" began
-		began=$REPLY
-		((${EPOCHREALTIME//[!0-9]/} / 1000 - began > ms)) || return
+		reply "$i" HGET "{$KEY}:redlock" began || return
+		((${EPOCHREALTIME//[!0-9]/} / 1000 - REPLY > ms)) || return
 	done
 }
 
@@ -463,7 +462,7 @@ up_for() {
 	local i ms=$1
 	shift
 	for i; do
-		reply "$i" INFO server
+		reply "$i" INFO server || return
 		[[ $REPLY =~ uptime_in_seconds:([0-9]+) ]]
 		(((BASH_REMATCH[1] - 1) * 1000 > ms)) || return
 	done
@@ -822,7 +821,7 @@ listening() {
 	shift
 	(($#)) || eval "set -- {0..$((SERVER_COUNT - 1))}"
 	for i; do
-		reply "$i" PUBSUB CHANNELS "{$KEY}:redlock:*"
+		reply "$i" PUBSUB CHANNELS "{$KEY}:redlock:*" || return
 		# shellcheck disable=SC2086 # names without blanks
 		set -- $REPLY
 		(($# == count)) || return
@@ -930,7 +929,7 @@ requests() {
 # ttl_rose I: since the last look.
 ttl_rose() {
 	local before=$last_ttl
-	reply "$1" PTTL "$KEY"
+	reply "$1" PTTL "$KEY" || return
 	last_ttl=$REPLY
 	((last_ttl > before))
 }

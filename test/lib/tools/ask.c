@@ -6,9 +6,9 @@
  *
  * sends one command and prints the answer as redis-cli does where no terminal
  * is: the elements of arrays a line each, an empty line for nothing, and one
- * behind an error. With -v the variable NAME has it, without the newlines at its end.
- * REDISCLI_AUTH is a password. 124 where the answer takes longer than 10 s, 1 where
- * there is no server.
+ * behind an error. With -v the variable NAME has it, without the newlines at its end,
+ * and nothing if there is none: 124 if the answer takes longer than 10 s, 1 if there is
+ * no server. REDISCLI_AUTH is a password.
  *
  * The builtin has a variable besides: $NOW, in milliseconds of CLOCK_BOOTTIME.
  */
@@ -165,6 +165,8 @@ static int ask(const char *path, const char *password, int count,
 	}
 	close(server.fd);
 	fclose(text);
+	if (server.failed)
+		**answer = '\0';
 	return server.failed;
 }
 
