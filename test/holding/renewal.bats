@@ -87,11 +87,11 @@ renewed_first() {
 }
 
 @test "a run with a long --kill-after is renewed before COMMAND would be stopped" {
-	renewed_first -t 6s -k 4s --server-timeout 500ms
+	renewed_first -t 12s -k 8s --server-timeout 1s
 }
 
 @test "a run with --on-lost warn and a long --kill-after is renewed before the lock would be lost" {
-	renewed_first -t 6s -k 4s --server-timeout 500ms --on-lost warn
+	renewed_first -t 12s -k 8s --server-timeout 1s --on-lost warn
 }
 
 @test "a fence that a server has counted on to is not the holder's at a renewal" {
@@ -166,11 +166,26 @@ busy() {
 		spawn "script$i" rcli "$i" EVAL 'while true do end' 0
 	done
 	for i; do wait_until "[[ \$(rcli $i GET x 2>&1) == *BUSY* ]]"; done
+	for i; do spawn "rests$i" rests "$(server_pid "$i")"; done
+}
+
+# rests PID: most of the time, or it would take all of a processor. That does not make it late.
+rests() {
+	while kill -STOP "$1"; do
+		pause 0.03
+		kill -CONT "$1"
+		pause 0.005
+	done
 }
 
 freed() {
 	local i
-	for i; do rcli "$i" SCRIPT KILL >/dev/null; done
+	for i; do
+		kill "$(pid "rests$i")"
+		finish "rests$i"
+		server_continue "$i"
+		rcli "$i" SCRIPT KILL >/dev/null
+	done
 	for i; do finish "script$i"; done
 }
 

@@ -36,15 +36,18 @@ begin() {
 	fi
 }
 
-# hold N: KEY-N on server 0, until $TMP/end exists. contend: for KEY, again and again, until $TMP/stop exists.
+# hold N: KEY-N on server 0, until $TMP/end exists. contend: for KEY, again and again, until $TMP/stop exists, and
+# at leisure once $TMP/calm does.
 hold() {
 	mkdir "$TMP/held$1"
 	spawn "hold$1" "$REDLOCK" run -w 60s -t 40s "{$KEY}-$1" "$STAMP" -u "$TMP/end" -x 3 "$TMP/held$1"
 }
 
 contend() {
+	local ms
 	until [[ -e $TMP/stop ]]; do
-		"$REDLOCK" run -w 60s -t 8s "$KEY" "$STAMP" -d 60 "$TMP/stamps" || echo "$?" >>"$TMP/failed"
+		if [[ -e $TMP/calm ]]; then ms=400; else ms=60; fi
+		"$REDLOCK" run -w 60s -t 8s "$KEY" "$STAMP" -d "$ms" "$TMP/stamps" || echo "$?" >>"$TMP/failed"
 	done
 }
 
@@ -106,7 +109,9 @@ replaced() {
 	wait_until "is_master $NEXT" 60
 	promoted=$NOW
 	wait_until "goes_on_at $NEXT" 60
+	touch "$TMP/calm" # until the last holder is due
 	wait_until "renewed_at $NEXT" 60
+	rm "$TMP/calm"
 	all_renewed=$NOW
 	[[ $2 != stop ]] || server_continue 0
 	at=$NOW wait_until "goes_on_at $NEXT" 60
