@@ -51,12 +51,12 @@ setup() {
 
 @test "with a long --kill-after the lock is renewed before the process would be stopped" {
 	script job <<-'end'
-		"$REDLOCK" acquire --pid $$ -t 6s -k 4s --server-timeout 500ms "$KEY" >/dev/null || exit
+		"$REDLOCK" acquire --pid $$ -t 12s -k 8s --server-timeout 1s "$KEY" >/dev/null || exit
 		said here
 		step 1
 	end
 	wait_until '[[ -s $TMP/said ]]'
-	renewals 4 # the first one tells of the keeper
+	renewals 3 # the first one tells of the keeper
 	step 1
 	finish job
 	expect 0

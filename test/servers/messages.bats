@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Messages that are late, lost, doubled, out of order or forged: nobody believes in a lock that is not theirs.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2119,SC2120,SC2154 # text for inner shells; tests are subshells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 

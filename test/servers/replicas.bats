@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # --replicas: what a server promises counts only when its replicas have it.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # as in helper.bash
+# bats file_tags=long
 
 load ../lib/helper
 load ../lib/cli

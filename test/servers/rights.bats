@@ -2,6 +2,7 @@
 # A user who lacks a right is told which one before COMMAND runs, or does not miss it: no lock is
 # taken that its holder cannot renew, give back and hand on, and nobody waits for what never comes.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # one name is a command; tests are subshells; helpers set variables
+# bats file_tags=long
 
 load ../lib/helper
 
