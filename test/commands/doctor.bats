@@ -305,7 +305,7 @@ is_empty_soon() {
 # fake FACT=VALUE...: $FAKE is the URL of a server that tells other facts of itself.
 fake() {
 	set_new
-	setpriv --pdeathsig KILL python3 -c '
+	"$TOOLS/start" -k python3 -c '
 import sys, threading
 sys.path.insert(0, sys.argv[1] + "/test/lib/tools")
 from hostile import FACTS, Server, bulk

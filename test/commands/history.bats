@@ -788,7 +788,7 @@ waiters() {
 @test "--once-in: a success is noted though the release overtakes the answer to a heartbeat" {
 	local far=$SERVERS/0/far
 	only 0
-	setpriv --pdeathsig KILL "$TOOLS/delay" 100000 100000 "$far" "$SERVERS/0/redis.sock" </dev/null >/dev/null 2>&1 3>&- 4>&- &
+	"$TOOLS/start" -k "$TOOLS/delay" 100000 100000 "$far" "$SERVERS/0/redis.sock" </dev/null >/dev/null 2>&1 3>&- 4>&- &
 	disown $!
 	wait_until '[[ -S $far ]]'
 	spawn holder "$REDLOCK" run "$KEY" sleep 4.9

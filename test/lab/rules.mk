@@ -3,13 +3,14 @@
 TOOL_SOURCES := $(wildcard test/lib/tools/*.c) \
 	$(foreach room,bench inject soak stress valgrind,$(wildcard test/lab/$(room)/*.c))
 PRELOADED = clock inject shim tap valid
-TOOLS = $(patsubst %,$(BUILD)/test/%,$(PRELOADED:=.so) ask.so \
-	$(filter-out $(PRELOADED),$(notdir $(TOOL_SOURCES:.c=))))
+BUILTINS = ask at_most
+TOOLS = $(patsubst %,$(BUILD)/test/%,$(PRELOADED:=.so) $(BUILTINS:=.so) \
+	$(filter-out $(PRELOADED) at_most,$(notdir $(TOOL_SOURCES:.c=))))
 UNITS = $(patsubst test/unit/%.c,$(BUILD)/test/unit_%,$(wildcard test/unit/*.c))
 # No sanitizer in them: they are not what is tested. Those that are measured, or
 # started twenty thousand times, have nothing to load.
 TOOL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -pthread -Isrc -MMD -MP
-STATIC = ask distance floor nap race
+STATIC = ask distance floor nap race start
 vpath %.c $(sort $(dir $(TOOL_SOURCES)))
 
 ## tests       all that the tests need, besides redlock
@@ -22,14 +23,15 @@ $(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS)
 		$(filter-out $(BUILD)/redlock.o,$(OBJECTS)) $(LIBRARIES)
 
 $(STATIC:%=$(BUILD)/test/%): TOOL_CFLAGS += -static
+$(BUILD)/test/start: override CC = cc
 $(BUILD)/test/%: %.c
 	$(call say,CC)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TOOL_CFLAGS) -o $@ $<
 
-# a builtin of this machine's bash, whatever redlock is built for; its headers are older than our warnings
-$(BUILD)/test/ask.so: override CC = cc
-$(BUILD)/test/ask.so: TOOL_CFLAGS += -DBUILTIN -DSHELL $(patsubst %,-isystem /usr/include/bash%,/ /builtins /include)
+# builtins of this machine's bash, whatever redlock is built for; its headers are older than our warnings
+$(BUILTINS:%=$(BUILD)/test/%.so): override CC = cc
+$(BUILTINS:%=$(BUILD)/test/%.so): TOOL_CFLAGS += -DBUILTIN -DSHELL $(patsubst %,-isystem /usr/include/bash%,/ /builtins /include)
 $(BUILD)/test/%.so: %.c
 	$(call say,CC)
 	$(Q)mkdir -p $(@D)

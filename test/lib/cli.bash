@@ -15,7 +15,7 @@ failed_rows=0
 refuses() {
 	local want=$1 pattern=$2 got=0 wrong='' lines
 	shift 2
-	timeout -k 1 $((20 * SLOW)) "${TRACER[@]}" "$REDLOCK" "$@" </dev/null >"$TMP/refused.out" 2>"$TMP/refused.err" || got=$?
+	at_most $((20 * SLOW)) "$TMP/refused.out" "$TMP/refused.err" "${TRACER[@]}" "$REDLOCK" "$@" || got=$?
 	mapfile -t lines <"$TMP/refused.err"
 	[[ $got == "$want" ]] || wrong+="status $got, not $want; "
 	[[ ! -s $TMP/refused.out ]] || wrong+="output: $(head -c 200 "$TMP/refused.out"); "

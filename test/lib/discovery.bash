@@ -212,7 +212,7 @@ sentinel_tls() {
 # sentinel_launch I: it goes on with what it had.
 sentinel_launch() {
 	local home=$SENTINELS/$1
-	setpriv --pdeathsig KILL redis-server "$home/conf" --sentinel </dev/null >>"$home/log" 2>&1 3>&- 4>&- &
+	"$TOOLS/start" -k redis-server "$home/conf" --sentinel </dev/null >>"$home/log" 2>&1 3>&- 4>&- &
 	echo $! >"$home/pid"
 	disown $!
 }

@@ -41,6 +41,8 @@ REDLOCK=${REDLOCK:-$ROOT/build/redlock}
 TOOLS=${REDLOCK%/*}/test
 STAMP=$TOOLS/stamp
 enable -f "$TOOLS/ask.so" ask # and $NOW, milliseconds of CLOCK_BOOTTIME
+enable -f "$TOOLS/at_most.so" at_most
+for program in mkdir mktemp rm; do enable -f "$program" "$program" 2>/dev/null || :; done # bash may have them, too
 export ROOT REDLOCK TOOLS STAMP
 # How slow this machine is, from 1 to 5, as run-tests has measured it: times that only have to outlast
 # some starts, and about which a test says nothing, are longer by as much. Promises are not.
@@ -128,7 +130,7 @@ spawn() {
 	if declare -F "$1" >/dev/null; then
 		"$@" &
 	else
-		setsid env --default-signal=INT,QUIT,PIPE "$@" &
+		"$TOOLS/start" -s "$@" &
 	fi </dev/null >"$TMP/$name.out" 2>"$TMP/$name.err" 3>&- 4>&-
 	spawned[$name]=$!
 }
@@ -172,7 +174,7 @@ forget_long_waits() {
 # `run`, which takes 16 ms and has advice about status 127.
 redlock() {
 	status=0
-	timeout -k 1 $((60 * SLOW)) "$REDLOCK" "$@" </dev/null >"$TMP/redlock.out" 2>"$TMP/redlock.err" || status=$?
+	at_most $((60 * SLOW)) "$TMP/redlock.out" "$TMP/redlock.err" "$REDLOCK" "$@" || status=$?
 	output=$(<"$TMP/redlock.out")
 	stderr=$(<"$TMP/redlock.err")
 	forget_long_waits
@@ -269,7 +271,7 @@ set_new() {
 
 # set_serves COMMAND...: runs it in the background, for the set $SET and as long as that.
 set_serves() {
-	setpriv --pdeathsig KILL "$@" </dev/null >"$SET/out" 2>&1 3>&- 4>&- &
+	"$TOOLS/start" -k "$@" </dev/null >"$SET/out" 2>&1 3>&- 4>&- &
 	echo $! >"$SET/pid"
 	disown $!
 }
@@ -334,7 +336,7 @@ server_launch() {
 		echo "redis://10.9.$1.2:6379" >"$home/url"
 		;;
 	esac
-	"${prefix[@]}" setpriv --pdeathsig KILL redis-server --save '' --appendonly no --dir "$home" \
+	"${prefix[@]}" "$TOOLS/start" -k redis-server --save '' --appendonly no --dir "$home" \
 		--unixsocket "$home/redis.sock" "${args[@]}" </dev/null >>"$home/log" 2>&1 3>&- 4>&- &
 	echo $! >"$home/pid"
 	disown $!
@@ -631,7 +633,8 @@ beats() {
 
 # stamped DIR [COUNT]: at least COUNT (1) stamp processes live or have lived there.
 stamped() {
-	local lines
+	local lines files=("$1"/beats.*)
+	[[ -e ${files[0]} ]] || return
 	mapfile -t lines < <(beats "$1")
 	((${#lines[@]} >= ${2:-1}))
 }

@@ -10,7 +10,7 @@ load ../lib/helper
 # matrix GROUP: says which of its cases are wrong
 matrix() {
 	set_new
-	setpriv --pdeathsig KILL python3 -S "$ROOT/test/lib/tools/hostile_matrix.py" "$SET" "$@" 3>&- 4>&-
+	"$TOOLS/start" -k python3 -S "$ROOT/test/lib/tools/hostile_matrix.py" "$SET" "$@" 3>&- 4>&-
 }
 
 @test "run: whatever a server says before it grants, COMMAND is not started" {

@@ -508,7 +508,7 @@ rival() {
 
 # strangers_come: from now on somebody else has KEY on the first server every 10 ms, and nobody for long.
 strangers_come() {
-	spawn strangers setpriv --pdeathsig KILL redis-cli -s "$SERVERS/0/redis.sock" -r -1 -i 0.01 EVAL "
+	spawn strangers "$TOOLS/start" -k redis-cli -s "$SERVERS/0/redis.sock" -r -1 -i 0.01 EVAL "
 		return redis.call('SET', KEYS[1], redis.call('INCR', 'strangers') .. ' of them', 'PX', 600000)" 1 "$KEY"
 	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
 }

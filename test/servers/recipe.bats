@@ -63,7 +63,7 @@ systemctl() {
 	[[ $1 == start ]] || server_ends "$host" TERM
 	[[ $1 != stop ]] || return 0
 	rm -f "$home/var/log/redis/redis-server.log"
-	setpriv --pdeathsig KILL redis-server "$home/etc/redis/redis.conf" --daemonize no </dev/null >"$home/out" 2>&1 3>&- 4>&- &
+	"$TOOLS/start" -k redis-server "$home/etc/redis/redis.conf" --daemonize no </dev/null >"$home/out" 2>&1 3>&- 4>&- &
 	echo $! >"$home/pid"
 	disown $!
 	wait_until "grep -q 'Ready to accept connections' $home/var/log/redis/redis-server.log"

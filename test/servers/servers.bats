@@ -56,7 +56,7 @@ locks() {
 	set_new
 	mkdir "$SET/six"
 	local port=$((10000 + RANDOM % 20000))
-	setpriv --pdeathsig KILL redis-server --port "$port" --bind ::1 --save '' --dir "$SET/six" \
+	"$TOOLS/start" -k redis-server --port "$port" --bind ::1 --save '' --dir "$SET/six" \
 		--pidfile "$SET/six/pid" --daemonize no </dev/null >"$SET/six/log" 2>&1 3>&- 4>&- &
 	echo $! >"$SET/six/pid"
 	disown
@@ -162,7 +162,7 @@ locks() {
 	[[ $status == 69 ]]
 	spawn waiter "$REDLOCK" run -w 40 -S "unix://$SET/0/redis.sock" "$KEY" echo ran
 	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting"* ]]'
-	setpriv --pdeathsig KILL redis-server --port 0 --unixsocket "$SET/0/redis.sock" --save '' --dir "$SET/0" \
+	"$TOOLS/start" -k redis-server --port 0 --unixsocket "$SET/0/redis.sock" --save '' --dir "$SET/0" \
 		</dev/null >"$SET/0/log" 2>&1 3>&- 4>&- &
 	echo $! >"$SET/0/pid"
 	disown
@@ -172,7 +172,7 @@ locks() {
 
 @test "what has a socket but is no Redis server is said to be none" {
 	set_new
-	setpriv --pdeathsig KILL perl -MSocket -e '
+	"$TOOLS/start" -k perl -MSocket -e '
 		socket my $s, AF_UNIX, SOCK_STREAM, 0 or die;
 		bind $s, sockaddr_un("$ARGV[0].new") or die;
 		listen $s, 5;
@@ -198,7 +198,7 @@ locks() {
 	[[ $(id -u) == 0 ]] || skip "needs root for a name server of its own"
 	unshare -m true || skip "needs a mount namespace"
 	# port 53 of an address of its own: whoever asks there is never answered
-	setpriv --pdeathsig KILL perl -MSocket -e '
+	"$TOOLS/start" -k perl -MSocket -e '
 		socket my $s, AF_INET, SOCK_DGRAM, 0 or die;
 		bind $s, sockaddr_in(53, inet_aton(shift)) or exit 1;
 		open my $f, ">", shift;

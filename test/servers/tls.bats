@@ -106,7 +106,7 @@ tunnel() {
 			key = $certificate.key
 		end
 		: >"$TUNNEL/log"
-		setpriv --pdeathsig KILL stunnel "$TUNNEL/conf" </dev/null >"$TUNNEL/log" 2>&1 3>&- 4>&- &
+		"$TOOLS/start" -k stunnel "$TUNNEL/conf" </dev/null >"$TUNNEL/log" 2>&1 3>&- 4>&- &
 		TUNNEL_PID=$!
 		disown $!
 		TUNNEL_URL=rediss://127.0.0.1:$(<"$TUNNEL/port")
@@ -868,7 +868,7 @@ said=(
 	set_new
 	local conf port=$((10000 + RANDOM % 20000))
 	while listens_on "$port"; do ((port++)); done
-	setpriv --pdeathsig KILL openssl s_server -accept "127.0.0.1:$port" -cert "$CERTS/right.pem" -key "$CERTS/right.key" \
+	"$TOOLS/start" -k openssl s_server -accept "127.0.0.1:$port" -cert "$CERTS/right.pem" -key "$CERTS/right.key" \
 		-tls1_1 -cipher DEFAULT@SECLEVEL=0 -quiet <>"$NEVER" >/dev/null 2>&1 3>&- 4>&- &
 	local server=$!
 	wait_until "listens_on $port"

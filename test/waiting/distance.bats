@@ -15,7 +15,7 @@ setup_file() {
 # delay_start I MS: server I is at this round trip, too.
 delay_start() {
 	local socket=$SERVERS/$1/redis.sock far=$SERVERS/$1/far-$2
-	setpriv --pdeathsig KILL "$TOOLS/delay" $(($2 * 500)) $(($2 * 500)) "$far" "$socket" \
+	"$TOOLS/start" -k "$TOOLS/delay" $(($2 * 500)) $(($2 * 500)) "$far" "$socket" \
 		</dev/null >/dev/null 2>&1 3>&- 4>&- &
 	disown $!
 	wait_until "[[ -S $far ]]"
