@@ -348,7 +348,7 @@ redlock: $KEY: $(place_of 0): $BEHIND"
 
 @test "a replica may be behind for a while" {
 	masters_start 1
-	takes run --replicas 1 -t 9s
+	takes run --replicas 1 -t 9s --server-timeout "$((2 * SLOW))s"
 	wait_until 'entered run'
 	renewals 1
 	server_stop 1
