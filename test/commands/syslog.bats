@@ -33,7 +33,8 @@ setup() {
 		while (1) {
 			my $from = LOG;
 			if ($ENV{STREAM}) { accept($from = undef, LOG) or next }
-			defined recv($from, my $line, 8192, 0) or next;
+			my $line;
+			until (defined recv($from, $line, 8192, 0)) { $!{EINTR} or die } # by SIGCHLD, which loses nothing
 			$line =~ s/\n/ /g;
 			$line =~ s/\0$//;
 			print OUT "$line\n";
