@@ -292,7 +292,7 @@ keeper_notes() {
 	namespace=$(stat -Lc %i "/proc/$inside/ns/pid")
 	before=$(keeper_notes "$namespace")
 	[[ $before == */keeper-*/servers-* ]]
-	# which is in no /proc that a sanitizer could look into
+	# LeakSanitizer would look for it in /proc, which shows other processes
 	ASAN_OPTIONS=detect_leaks=0 run --separate-stderr nsenter --target "$inside" --pid "$REDLOCK" release "$KEY" "$(<"$TMP/said")"
 	expect 0 '' "redlock: $KEY: its keeper, if it has one, could not be looked for: /proc does not show pid [0-9]+"
 	[[ $(keeper_notes "$namespace") == "$before" ]]

@@ -148,7 +148,7 @@ $(held c)"
 		[[ $status == 0 ]]
 		redlock list --format json
 		[[ $(of .key) == "\"$key\"" ]] || { echo "$key: $output" && false; }
-		[[ $(of .command) == *bats* ]] # who has called it
+		[[ $(of .command) == *bats* ]] # the caller's
 		rcli 0 DEL "$key"
 	done
 	redlock list

@@ -169,7 +169,8 @@ busy() {
 	for i; do spawn "rests$i" rests "$(server_pid "$i")"; done
 }
 
-# rests PID: most of the time, or it would take all of a processor. That does not make it late.
+# rests PID: this process stands still most of the time, or it would take all of a processor. It answers in time
+# all the same.
 rests() {
 	while kill -STOP "$1"; do
 		pause 0.03

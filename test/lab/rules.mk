@@ -23,14 +23,14 @@ $(BUILD)/test/unit_%: test/unit/%.c $(OBJECTS)
 		$(filter-out $(BUILD)/redlock.o,$(OBJECTS)) $(LIBRARIES)
 
 $(STATIC:%=$(BUILD)/test/%): TOOL_CFLAGS += -static
-$(BUILD)/test/start: override CC = cc
 $(BUILD)/test/%: %.c
 	$(call say,CC)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TOOL_CFLAGS) -o $@ $<
 
-# builtins of this machine's bash, whatever redlock is built for; its headers are older than our warnings
-$(BUILTINS:%=$(BUILD)/test/%.so): override CC = cc
+# for this machine, whatever redlock is built for: builtins of its bash, and what starts its redis-server; the
+# headers of bash are older than our warnings
+$(BUILTINS:%=$(BUILD)/test/%.so) $(BUILD)/test/start: override CC = cc
 $(BUILTINS:%=$(BUILD)/test/%.so): TOOL_CFLAGS += -DBUILTIN -DSHELL $(patsubst %,-isystem /usr/include/bash%,/ /builtins /include)
 $(BUILD)/test/%.so: %.c
 	$(call say,CC)

@@ -42,7 +42,7 @@ TOOLS=${REDLOCK%/*}/test
 STAMP=$TOOLS/stamp
 enable -f "$TOOLS/ask.so" ask # and $NOW, milliseconds of CLOCK_BOOTTIME
 enable -f "$TOOLS/at_most.so" at_most
-for program in mkdir mktemp rm; do enable -f "$program" "$program" 2>/dev/null || :; done # bash may have them, too
+for program in mkdir mktemp rm; do enable -f "$program" "$program" 2>/dev/null || :; done # if bash has them
 export ROOT REDLOCK TOOLS STAMP
 # How slow this machine is, from 1 to 5, as run-tests has measured it: times that only have to outlast
 # some starts, and about which a test says nothing, are longer by as much. Promises are not.

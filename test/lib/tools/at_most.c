@@ -4,19 +4,20 @@
  *	at_most SECONDS OUT ERR COMMAND [ARGUMENT ...]
  *
  * runs COMMAND as `timeout -k 1 SECONDS COMMAND ... </dev/null >OUT 2>ERR` does, and has
- * its status; but bash is not copied, and no program is started besides.
+ * its status, or 124 if that took longer; but bash is not copied, and no other program
+ * is started.
  */
-#include <sys/syscall.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <config.h>
@@ -31,65 +32,75 @@ extern char *search_for_command(const char *name, int flags); /* findcmd.h */
 
 #define KILL_AFTER 1000 /* ms, after SIGTERM */
 
-static int start(pid_t *pid, const char *out, const char *err, const char *path,
-		 char **words)
+static bool open_as(int fd, const char *path, int flags)
 {
-	static const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t all, none;
-	int error;
+	int file = open(path, flags, 0666);
 
-	sigfillset(&all);
-	sigemptyset(&none);
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&files, 1, out, flags, 0666);
-	posix_spawn_file_actions_addopen(&files, 2, err, flags, 0666);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETSIGMASK |
-						      POSIX_SPAWN_SETPGROUP);
-	maybe_make_export_env();
-	error = posix_spawn(pid, path, &files, &attributes, words, export_env);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
-	return error;
+	return file >= 0 && dup2(file, fd) >= 0 && (file == fd || !close(file));
 }
 
-/* Until it ends: 1, or 0 if it has not. Somebody who wants us to end ends it. */
-static int ends_within(int process, int ms)
+/* As a child that shares our memory until it executes something, so all signals are
+ * blocked. It dies with us. */
+static _Noreturn void become(const char *out, const char *err, const char *path,
+			     char *const *words, char *const *variables)
 {
-	struct pollfd end = {.fd = process, .events = POLLIN};
-	int ended;
+	static const int new = O_WRONLY | O_CREAT | O_TRUNC;
+	sigset_t none;
 
-	do
-		ended = poll(&end, 1, ms);
-	while (ended < 0 && errno == EINTR && !interrupt_state &&
-	       !terminating_signal);
-	return ended > 0;
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (open_as(0, "/dev/null", O_RDONLY) && open_as(1, out, new) &&
+	    open_as(2, err, new)) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		execve(path, words, variables);
+	}
+	_exit(127);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Whether it ends within that time; a signal that is to end bash cuts it short. */
+static bool ends_within(pid_t pid, int64_t ms, int *status)
+{
+	int64_t until = now_ms() + ms, left;
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while (waitpid(pid, status, WNOHANG) != pid) {
+		left = until - now_ms();
+		if (left <= 0 || interrupt_state || terminating_signal)
+			return false;
+		sigtimedwait(
+			&child, NULL,
+			&(struct timespec){left / 1000, left % 1000 * 1000000});
+	}
+	return true;
 }
 
 /* As bash and timeout(1) tell it. */
-static int wait_for(pid_t pid, int ms)
+static int wait_for(pid_t pid, int64_t ms)
 {
-	int process = (int)syscall(SYS_pidfd_open, pid, 0);
-	int late = !ends_within(process, ms), status;
+	int status;
 
-	if (late) {
+	if (!ends_within(pid, ms, &status)) {
 		kill(-pid, SIGTERM);
 		kill(-pid, SIGCONT);
-		if (!ends_within(process, KILL_AFTER))
+		if (!ends_within(pid, KILL_AFTER, &status)) {
 			kill(-pid, SIGKILL);
-	}
-	close(process);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (late)
+			waitpid(pid, &status, 0);
+		}
 		return 124;
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -97,8 +108,8 @@ static int at_most_builtin(WORD_LIST *list)
 {
 	const char *out, *err;
 	char **words, *path;
-	int count = 0, seconds, error;
-	sigset_t child, before;
+	int count = 0, seconds, status;
+	sigset_t all, child, before, meanwhile;
 	pid_t pid;
 
 	if (list_length(list) < 4) {
@@ -114,23 +125,30 @@ static int at_most_builtin(WORD_LIST *list)
 		words[count++] = list->word->word;
 	words[count] = NULL;
 	path = search_for_command(words[0], 0);
+	if (path == NULL) {
+		builtin_error("%s: not found", words[0]);
+		free(words);
+		return 127;
+	}
 
-	/* or bash would take its status */
+	/* bash is to take the status of its own children, later, and not of this one */
+	sigfillset(&all);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
+	maybe_make_export_env();
 	sigprocmask(SIG_BLOCK, &child, &before);
-	error = path != NULL ? start(&pid, out, err, path, words) : ENOENT;
-	if (error == 0)
-		error = wait_for(pid, seconds * 1000);
-	else {
-		builtin_error("%s: %s", words[0], strerror(error));
-		error = 127;
-	}
+	sigprocmask(SIG_BLOCK, &all, &meanwhile);
+	pid = vfork();
+	if (pid == 0)
+		become(out, err, path, words, export_env);
+	sigprocmask(SIG_SETMASK, &meanwhile, NULL);
+	status = pid > 0 ? wait_for(pid, seconds * INT64_C(1000)) : 126;
+	raise(SIGCHLD); /* that of another child may have been waited for */
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	free(path);
 	free(words);
 	QUIT;
-	return error;
+	return status;
 }
 
 static char *at_most_doc[] = {"A command for some seconds.", NULL};
