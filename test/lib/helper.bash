@@ -342,7 +342,7 @@ server_launch() {
 	disown $!
 }
 
-# server_ready I: it answers on its address, and it is ours. It gets another port where somebody
+# server_ready I: it has loaded its data, answers on its address, and is ours. It gets another port where somebody
 # else has this one.
 server_ready() {
 	local home=$SERVERS/$1
@@ -352,7 +352,7 @@ server_ready() {
 		rm "$home/port"
 		server_launch "$1"
 	done
-	wait_until "reply $1 INFO server && is_ours $1"
+	wait_until "reply $1 PING && [[ \$REPLY != LOADING* ]] && reply $1 INFO server && is_ours $1"
 }
 
 answers() {
