@@ -70,20 +70,22 @@ sent_all() {
 }
 
 @test "with --replicas, too, a server reads an acquire and what takes it back at once" {
-	local option bytes
-	for option in -x -r -s '-P 2'; do
-		rm -f "$TMP/silent"
-		spawn server python3 -IS "$ROOT/test/lib/tools/silent.py" "$TMP/silent"
-		wait_until '[[ -S $TMP/silent ]]'
+	local kind bytes
+	local -A option=([exclusive]=-x [reentrant]=-r [shared]=-s [permits]='-P 2')
+	for kind in "${!option[@]}"; do
+		spawn "server-$kind" python3 -IS "$ROOT/test/lib/tools/silent.py" "$TMP/$kind"
+		wait_until "[[ -S $TMP/$kind ]]"
 		# shellcheck disable=SC2086 # words
-		spawn run "$REDLOCK" run -S "unix://$TMP/silent" --replicas 1 -t 5m --server-timeout 30s $option \
+		spawn "$kind" "$REDLOCK" run -S "unix://$TMP/$kind" --replicas 1 -t 5m --server-timeout 15s ${option[$kind]} \
 			"$(printf '%060d' 0)" true "$(printf '%0250d' 0)"
-		wait_until 'sent_all run'
-		kill -TERM "$(pid run)"
-		finish run 10
-		finish server
+		wait_until "sent_all $kind"
+		kill -TERM "$(pid "$kind")"
+		finish "$kind" 10
+	done
+	for kind in "${!option[@]}"; do
+		finish "server-$kind" # until the process that gives KEY back after the run gives up
 		bytes=$output
-		echo "$option: $bytes bytes"
+		echo "${option[$kind]}: $bytes bytes"
 		((bytes > 12000 && bytes <= 16384))
 	done
 }
