@@ -739,7 +739,6 @@ is_from() {
 		{ echo "$name: not from $where: $*: $output $stderr" >&2 && ((++failed_rows)); }
 }
 
-# bats test_tags=again
 @test "each setting is taken from a file, a variable and the command line, the last one first, and doctor and -v say so" {
 	local name variable command value rest names doctor
 	echo hunter2 >"$TMP/a.pem"

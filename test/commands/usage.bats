@@ -841,7 +841,6 @@ shows_no_secret() {
 	echo >&2
 }
 
-# bats test_tags=again
 @test "no password of a URL is shown, wherever it stands in it, and wherever the URL stands" {
 	local url file=$TMP/redlock.conf wrong='64|69|78'
 	for url in "${secret_urls[@]}"; do
@@ -874,7 +873,6 @@ shows_no_secret() {
 	no_row_failed
 }
 
-# bats test_tags=again
 @test "no password of a URL is shown where another argument was asked for" {
 	local url file=$TMP/redlock.conf option
 	for url in redis://:hunter2@h redis://bob:hunter2 'redis://h/0?password=hunter2' unix://:hunter2@/s \

@@ -203,7 +203,7 @@ host() {
 }
 
 # native: it is about starts that are on time
-# bats test_tags=native,again
+# bats test_tags=native
 @test "run -n -E 0 --min-hold: one run a period on three hosts whose clocks are a third of it apart" {
 	local attempt began i
 	for attempt in 1 2 3; do

@@ -30,7 +30,6 @@ lost() {
 	is_still "$TMP/stamps"
 }
 
-# bats test_tags=again
 @test "a run longer than its ttl is renewed, on one server" {
 	servers_start 1
 	start -t 2s

@@ -110,14 +110,36 @@ COVERAGE_FLAGS = BUILD=$(COVERAGE) HARDENING= \
 	CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
 	LDFLAGS='--coverage -Wl,--wrap=_exit,--wrap=raise $(CURDIR)/$(COVERAGE)/dump.o'
 
-coverage:
-	$(Q)mkdir -p $(COVERAGE)
+coverage: counters
 	$(Q)$(if $(COVERAGE_KEEP),,find $(COVERAGE) -name '*.gcda' -delete)
-	$(Q)$(CC) -O2 -Wall -c -o $(COVERAGE)/dump.o test/lab/coverage/dump.c
-	$(Q)$(MAKE) $(COVERAGE_FLAGS) tests
 	$(Q)-GCOV_ERROR_FILE=/dev/null $(MAKE) $(COVERAGE_FLAGS) check \
 		TESTS='$(or $(TESTS),$(COVERAGE_TESTS))'
 	$(Q)test/lab/coverage/report $(COVERAGE)
+
+counters:
+	$(Q)mkdir -p $(COVERAGE)
+	$(Q)$(CC) -O2 -Wall -c -o $(COVERAGE)/dump.o test/lab/coverage/dump.c
+	$(Q)$(MAKE) $(COVERAGE_FLAGS) tests
+
+## sanitized   the tests with SANITIZE=..., but for those of test/lab/repeats, which run nothing that others do not
+# Not the laboratory, nor what runs no redlock. With SANITIZE=thread, where a second thread is at work: a command
+# runs, or a name is looked up.
+WATCHED = $(filter-out test/lab/% test/servers/recipe.bats $(patsubst %,test/commands/%.bats,build completion \
+	diagnostics examples help package readme shell_library),$(wildcard test/*/*.bats))
+THREADED = $(patsubst %,test/%.bats,commands/run holding/guard holding/hold holding/renewal holding/signals \
+	servers/lost_reply servers/servers waiting/queue)
+sanitized:
+	$(Q)WITHOUT=test/lab/repeats $(MAKE) --no-print-directory check \
+		TESTS='$(if $(filter thread,$(SANITIZE)),$(THREADED),$(WATCHED))'
+
+## repeats     makes test/lab/repeats anew, by what each test runs: after many tests, or much of src/, have changed
+repeats: counters
+	$(Q)rm -rf $(COVERAGE)/tests && mkdir $(COVERAGE)/tests
+	$(Q)-GCOV_ERROR_FILE=/dev/null COVERED=$(CURDIR)/$(COVERAGE)/tests $(MAKE) $(COVERAGE_FLAGS) check \
+		TESTS='$(WATCHED)' >$(COVERAGE)/log
+	$(Q)tail -n 1 $(COVERAGE)/log
+	$(Q)test/lab/coverage/repeats $(COVERAGE)/log $(COVERAGE)/tests $(WATCHED) -- $(THREADED) >$(COVERAGE)/repeats
+	$(Q)mv $(COVERAGE)/repeats test/lab
 
 ## fuzz        libFuzzer looks for inputs that break the parsers, SECONDS for each target
 # All at once, so that no processor is idle at the end. test/lab/fuzz/world.h is what they run in.

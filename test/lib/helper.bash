@@ -10,7 +10,7 @@
 # Everything is stopped and removed by teardown and teardown_file below.
 #
 # Tags of tests: `native` cannot run, or proves nothing, under valgrind or another machine's processor;
-# `kernel` needs more of the system than qemu-user has; `again` repeats, for a sanitizer, what others do.
+# `kernel` needs more of the system than qemu-user has.
 # Of files: `long` ones are started first.
 #
 # For each test: $KEY is a key name of its own, $TMP a directory of its own.
@@ -64,6 +64,9 @@ unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_HELD REDLOCK_PASSWORD REDL
 unset XDG_CONFIG_HOME
 export HOME=$BATS_RUN_TMPDIR
 export XDG_RUNTIME_DIR=$BATS_RUN_TMPDIR # what processes remember for each other
+
+# what each test runs of redlock, for `make repeats`
+[[ ! ${COVERED-} || ! ${BATS_TEST_NAME-} ]] || export GCOV_PREFIX=$COVERED/${BATS_TEST_FILENAME##*/}/$BATS_TEST_NAME
 
 declare -gA spawned=()
 

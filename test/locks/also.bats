@@ -78,7 +78,6 @@ all_or_none() {
 	nobody_waits "$A" "$B" "$C"
 }
 
-# bats test_tags=again
 @test "all keys are held, or none, and the one that others hold is named: one server" {
 	all_or_none 1
 }
@@ -131,7 +130,6 @@ waits_between() {
 	wait_until 'have 0 "$A" "$B" "$C"'
 }
 
-# bats test_tags=again
 @test "while one key is waited for, those before it are held and renewed, and those after it free: one server" {
 	waits_between 1
 }
@@ -161,7 +159,6 @@ in_turns() {
 	nobody_waits "$A" "$B" "$C"
 }
 
-# bats test_tags=again
 @test "runs that name their keys in different orders do not lock each other out: one server" {
 	in_turns 1 50
 }

@@ -63,7 +63,7 @@ never_more() {
 
 # native, these nine: twelve that start over and over would leave no processor to the tests beside them
 
-# bats test_tags=native,again
+# bats test_tags=native
 @test "never more than 1 holder of 1 permit, killed and stopped at random: one server" {
 	never_more 1 1
 }
@@ -73,12 +73,12 @@ never_more() {
 	never_more 1 3
 }
 
-# bats test_tags=native,again
+# bats test_tags=native
 @test "never more than 1 holder of 1 permit, killed and stopped at random: five servers" {
 	never_more 1 5
 }
 
-# bats test_tags=native,again
+# bats test_tags=native
 @test "never more than 2 holders of 2 permits, killed and stopped at random: one server" {
 	never_more 2 1
 }
@@ -88,17 +88,17 @@ never_more() {
 	never_more 2 3
 }
 
-# bats test_tags=native,again
+# bats test_tags=native
 @test "never more than 2 holders of 2 permits, killed and stopped at random: five servers" {
 	never_more 2 5
 }
 
-# bats test_tags=native,again
+# bats test_tags=native
 @test "never more than 3 holders of 3 permits, killed and stopped at random: one server" {
 	never_more 3 1
 }
 
-# bats test_tags=native,again
+# bats test_tags=native
 @test "never more than 3 holders of 3 permits, killed and stopped at random: three servers" {
 	never_more 3 3
 }
@@ -134,12 +134,10 @@ in_turn() {
 	wait_until "nothing_left $all"
 }
 
-# bats test_tags=again
 @test "who comes one too many waits, and gets the next permit in its turn: one server" {
 	in_turn 1
 }
 
-# bats test_tags=again
 @test "who comes one too many waits, and gets the next permit in its turn: three servers" {
 	in_turn 3
 }

@@ -56,12 +56,10 @@ nested() {
 	nested 2 1
 }
 
-# bats test_tags=again
 @test "three deep: one server" {
 	nested 3 1
 }
 
-# bats test_tags=again
 @test "three deep: three servers" {
 	nested 3 3
 }
@@ -123,7 +121,6 @@ outlives() {
 	wait_until "nothing_left $all"
 }
 
-# bats test_tags=again
 @test "an inner holder that outlives the outer one keeps KEY, and others stay out: one server" {
 	outlives 1
 }
@@ -454,7 +451,6 @@ two_places() {
 	done
 }
 
-# bats test_tags=again
 @test "of two that wait with one token the one that gives up leaves the other its place: one server" {
 	two_places 1
 }

@@ -40,12 +40,10 @@ many() {
 	wait_until 'nothing_left '"$(seq -s ' ' 0 $(($1 - 1)))"
 }
 
-# bats test_tags=again
 @test "many shared holders are in at once: one server" {
 	many 1
 }
 
-# bats test_tags=again
 @test "many shared holders are in at once: three servers" {
 	many 3
 }
@@ -150,7 +148,6 @@ queued_or_in() {
 	[[ $(rcli "$1" EXISTS "$(record):queue") == 1 ]] || entered writer
 }
 
-# bats test_tags=again
 @test "a writer is not starved by a stream of readers: one server" {
 	stream 1
 }
@@ -243,12 +240,10 @@ contend() {
 		}' >&2
 }
 
-# bats test_tags=again
 @test "readers share, writers do not, whoever comes when: one server" {
 	contend 1
 }
 
-# bats test_tags=again
 @test "readers share, writers do not, whoever comes when: three servers" {
 	contend 3
 }

@@ -156,7 +156,6 @@ dies() {
 	replaced redis+sentinel stop
 }
 
-# bats test_tags=again
 @test "rediss+sentinel://: a master that is killed under load is replaced, and no lock lost" {
 	replaced rediss+sentinel kill
 }
@@ -173,7 +172,6 @@ dies() {
 	replaced redis+cluster stop
 }
 
-# bats test_tags=again
 @test "rediss+cluster://: a node that is killed under load is replaced, and no lock lost" {
 	replaced rediss+cluster kill
 }

@@ -558,7 +558,6 @@ fails_between() {
 	wait_until 'nothing_left 0 2'
 }
 
-# bats test_tags=again
 @test "a voter that fails before it knows the fence costs no more than that attempt, with -n" {
 	fails_between -n
 }

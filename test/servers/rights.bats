@@ -56,7 +56,6 @@ lock() {
 	echo held
 }
 
-# bats test_tags=again
 @test "a right that is missing is named before COMMAND runs, or is not missed, for each kind of lock" {
 	local right option rights outcome wrong=
 	servers_start 1
@@ -118,7 +117,6 @@ turns() {
 	done
 }
 
-# bats test_tags=again
 @test "who lacks a right and has to wait is told at once or has its turn, and so has the next" {
 	local option rights
 	servers_start 1

@@ -286,7 +286,6 @@ locks() {
 	wait_until no_trace
 }
 
-# bats test_tags=again
 @test "60 locks of run over TLS: each is released, none left to its lease" {
 	tls_servers 1
 	local n
@@ -298,7 +297,7 @@ locks() {
 }
 
 # native: a handshake under valgrind takes longer than the times here
-# bats test_tags=native,again
+# bats test_tags=native
 @test "60 attempts over TLS that fail: what servers had granted is taken back" {
 	tls_servers 3
 	local n i
@@ -312,7 +311,7 @@ locks() {
 }
 
 # native: a handshake under valgrind takes longer than the times here
-# bats test_tags=native,again
+# bats test_tags=native
 @test "60 releases over TLS: done on all servers when redlock is gone, or at once behind it" {
 	tls_servers 3
 	local n token left=0
@@ -903,7 +902,7 @@ is_lost() {
 }
 
 # native: a handshake under valgrind takes longer than the times here
-# bats test_tags=native,again
+# bats test_tags=native
 @test "holding: a tunnel that is killed, or that stops, is treated as an unreachable server" {
 	servers_start_tcp 1
 	local way began

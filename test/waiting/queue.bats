@@ -297,7 +297,6 @@ unanswered() {
 	wait_until no_trace
 }
 
-# bats test_tags=again
 @test "a waiter that does not answer its grant delays the others by 3 s: one server" {
 	unanswered 1
 }
@@ -795,7 +794,6 @@ polls_on() {
 	wait_until no_trace # one server may hear of the release a little later
 }
 
-# bats test_tags=again
 @test "--poll waits through an outage that begins after an answer: one server" {
 	servers_start 1
 	polls_on 0

@@ -74,7 +74,6 @@ held_by() {
 	wait_until "nothing_left $all"
 }
 
-# bats test_tags=again
 @test "a held KEY is waited for, and its release is told: one server" {
 	held_by 1
 }
@@ -218,7 +217,6 @@ line() {
 	wait_until "nothing_left $all"
 }
 
-# bats test_tags=again
 @test "waits and runs are served in the order in which they came: one server" {
 	line 1
 }
@@ -290,7 +288,6 @@ crosses() {
 	wait_until "nothing_left $all"
 }
 
-# bats test_tags=again
 @test "that KEY was free is believed however late it is heard, behind a refusal: one server" {
 	crosses 1 refusal
 }
@@ -299,7 +296,6 @@ crosses() {
 	crosses 3 refusal
 }
 
-# bats test_tags=again
 @test "that KEY was free is believed, whatever comes behind it: one server" {
 	crosses 1 message
 }
