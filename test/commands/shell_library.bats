@@ -316,6 +316,95 @@ is_free() {
 	end
 }
 
+@test "a trap may call them between any two commands of a call" {
+	SHELLS=("${SHELLS[@]/#ksh/none}") # it ends a substitution when a signal comes
+	mkdir "$TMP/told"
+	# shellcheck disable=SC2016 # the inner shell's
+	local tells='[ "$QUIET" ] || kill -USR1 "$SCRIPT"'
+	printf '#!/bin/sh\n%s\nexec /bin/sh "$@"\n' "$tells" >"$TMP/told/sh"
+	printf '#!/bin/sh\n"%s" "$@"\nstatus=$?\n%s\nexit "$status"\n' "$REDLOCK" "$tells" >"$TMP/told/redlock"
+	chmod +x "$TMP/told/"*
+	in_each_shell <<-'end'
+		export QUIET=1 SCRIPT=$$
+		PATH=$TMP/told:$PATH
+		. redlock.sh
+		traps=0
+		trapped() {
+			QUIET=1
+			redlock_check "$KEY-outer" || echo "outer: $?" >&2
+			redlock_with "$KEY-inner" -n -- true || echo "inner: $?" >&2
+			traps=$((traps + 1))
+			QUIET=
+		}
+		trap trapped USR1
+		redlock_guard "$KEY-outer" -w 20s
+		work() { QUIET=1; redlock status -q "$KEY" || echo 'not held' >&2; QUIET=; return 3; }
+		QUIET=
+		redlock_with "$KEY" -n -- work
+		[ "$?" = 3 ] || exit 2
+		redlock_check "$KEY-outer" || exit 3
+		QUIET=1
+		[ "$traps" -ge 4 ] || exit 4 # behind sh, acquire, release and status
+		redlock status -q "$KEY" && exit 5
+		[ "$REDLOCK_KEY" = "$KEY-outer" ] || exit 6
+	end
+	[[ ! -s $TMP/err ]]
+}
+
+@test "in a trap, too, their status is their own" {
+	redlock acquire -t 1h "$KEY-busy"
+	in_each_shell <<-'end'
+		. redlock.sh
+		redlock_guard "$KEY" --on-lost warn
+		redlock release "$KEY" "$REDLOCK_TOKEN"
+		(trap 'redlock_guard "$KEY-busy" -n' EXIT; exit 0)
+		[ "$?" = 75 ] || exit 2
+		last() {
+			redlock_check "$KEY"
+			[ "$?" = 1 ] || kill -9 $$
+			redlock_with "$KEY-busy" -n -- echo ran
+			[ "$?" = 75 ] || kill -9 $$
+			redlock_with
+			[ "$?" = 64 ] || kill -9 $$
+			redlock_with "$KEY" -- true
+			[ "$?" = 0 ] || kill -9 $$
+			trap - EXIT
+			exit 0
+		}
+		trap last EXIT
+		exit 5
+	end
+	[[ ! -s $TMP/out ]]
+}
+
+@test "the value of an option is none itself" {
+	local line word words
+	redlock acquire --help=all
+	while read -r line; do
+		line=${line%%  *} # -w, --wait DURATION
+		[[ $line == -* ]] || continue
+		read -ra words <<<"${line//,/}"
+		for word in "${words[@]}"; do
+			[[ $word != -* ]] || echo "${word%%[*} $([[ ${words[-1]} == -* ]] || echo yes)"
+		done
+	done <<<"$output" >"$TMP/options"
+	in_each_shell <<-'end'
+		. redlock.sh
+		redlock_with "$KEY" -n --label '-Sales report' -- redlock_check "$KEY" || exit 2
+		redlock status -q "$KEY" && exit 3
+		redlock_with "$KEY" -xnE 3 --label --also -- redlock_check "$KEY" || exit 4
+		redlock status -q "$KEY" && exit 5
+		while read -r option has_value; do
+			case $(_redlock_servers "$option" -Sx),$has_value in
+			"'$option' '-Sx' ,yes" | "'-S' '-Sx' ,yes" | ,yes | "'-Sx' ," | "'$option' '-Sx' ,") echo "$option" ;;
+			*) echo "$option $has_value: $(_redlock_servers "$option" -Sx)" >&2 ;;
+			esac
+		done <"$TMP/options"
+	end
+	[[ ! -s $TMP/err ]]
+	(($(wc -l <"$TMP/out") > 35))
+}
+
 @test "a lock that is lost stops the script; redlock_check says it before" {
 	in_each_shell <<-'end'
 		. redlock.sh
