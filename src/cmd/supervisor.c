@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
@@ -145,13 +146,15 @@ static struct deadline next_due(struct supervisor *supervisor)
 	struct deadline soon = supervisor->told ? deadline_in(LOOK_AGAIN)
 			       : log_catch_up() ? deadline_never()
 						: deadline_in(WRITE_AGAIN);
+	struct deadline stop =
+		deadline_earlier(guard_next(&supervisor->guard),
+				 max_hold_next(&supervisor->max_hold));
 
 	return deadline_earlier(
 		deadline_earlier(
 			name_at(supervisor),
 			deadline_earlier(soon, child_next(&supervisor->child))),
-		deadline_earlier(max_hold_next(&supervisor->max_hold),
-				 watchdogs_due(&supervisor->watchdogs)));
+		deadline_earlier(stop, watchdogs_due(&supervisor->watchdogs)));
 }
 
 static bool is_end(int number)
@@ -252,12 +255,23 @@ static void name_left(struct supervisor *supervisor)
 	buffer_release(&text);
 }
 
+static void look_after_guard(struct supervisor *supervisor)
+{
+	bool unguarded = guard_check(&supervisor->guard) < 0;
+
+	if (unguarded && !supervisor->unguarded)
+		log_error("%s: the process that stops COMMAND if redlock is "
+			  "killed has died, and cannot be made again yet: %s",
+			  supervisor->settings->key, strerror(errno));
+	supervisor->unguarded = unguarded;
+}
+
 /* All children but COMMAND, which may have ended. */
 static void look_after_others(struct supervisor *supervisor)
 {
 	pid_t ours[3];
 
-	guard_check(&supervisor->guard);
+	look_after_guard(supervisor);
 	job_check(&supervisor->job);
 	ours[0] = supervisor->child.pid;
 	ours[1] = supervisor->guard.pid;

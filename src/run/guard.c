@@ -13,25 +13,13 @@
 #include "run/tree.h"
 
 #define GUARD_NAME "lease-guard"
-#define LOOK_AGAIN 20 /* ms, whether it has ended */
+#define LOOK_AGAIN 20  /* ms, whether it has ended */
+#define FORK_AGAIN 250 /* ms */
 
-/* What the guard's process knows. */
-struct duty {
-	int signal;
-	bool kill;
-	int64_t kill_after;
-	struct guard_orders orders; /* the last ones */
-	struct lease_times times;   /* those that it keeps to */
-	struct tree tree;
-	bool orphaned;  /* redlock is dead */
-	bool dismissed; /* COMMAND has exited */
-	bool fired;
-};
-
-/* --- in the guard's process --------------------------------------------- */
+/* --- in the guard's process, or while there is none in redlock ----------- */
 
 /* Acts on what the clock says. */
-static void act(struct duty *duty)
+static void act(struct guard_duty *duty)
 {
 	bool due = duty->kill && deadline_passed(duty->times.kill);
 
@@ -50,7 +38,7 @@ static void act(struct duty *duty)
 }
 
 /* Whether nothing is left to do: nobody to stop, or no time to do it in. */
-static bool is_over(const struct duty *duty)
+static bool is_over(const struct guard_duty *duty)
 {
 	if (!duty->dismissed && !duty->orphaned)
 		return false;
@@ -58,7 +46,7 @@ static bool is_over(const struct duty *duty)
 	       deadline_passed(duty->times.end);
 }
 
-static void take_orders(struct duty *duty)
+static void take_orders(struct guard_duty *duty)
 {
 	const struct guard_orders *orders = &duty->orders;
 
@@ -76,7 +64,7 @@ static void take_orders(struct duty *duty)
 	duty->dismissed |= orders->dismissed;
 }
 
-static void take_orphaned(struct duty *duty)
+static void take_orphaned(struct guard_duty *duty)
 {
 	duty->orphaned = true;
 	if (duty->dismissed)
@@ -86,7 +74,7 @@ static void take_orphaned(struct duty *duty)
 					    deadline_in(duty->kill_after));
 }
 
-static struct deadline next_act(const struct duty *duty)
+static struct deadline next_act(const struct guard_duty *duty)
 {
 	if (duty->fired && duty->kill &&
 	    (!tree_is_over(&duty->tree) || !deadline_passed(duty->times.end)))
@@ -97,7 +85,7 @@ static struct deadline next_act(const struct duty *duty)
 }
 
 /* Reads all messages: the last one may say that there is nothing to do. */
-static void listen_to_redlock(struct duty *duty, int fd)
+static void listen_to_redlock(struct guard_duty *duty, int fd)
 {
 	struct guard_orders orders;
 	ssize_t got;
@@ -111,7 +99,7 @@ static void listen_to_redlock(struct duty *duty, int fd)
 		take_orphaned(duty);
 }
 
-static void stand_guard(struct duty *duty, int fd)
+static void stand_guard(struct guard_duty *duty, int fd)
 {
 	struct pollfd polled = {.fd = fd, .events = POLLIN};
 
@@ -128,13 +116,18 @@ static void stand_guard(struct duty *duty, int fd)
 
 /* --- in redlock --------------------------------------------------------- */
 
-static int guard_fork(struct guard *guard)
+static struct guard_duty make_duty(const struct guard *guard)
 {
-	struct duty duty = {
+	return (struct guard_duty){
 		.signal = guard->signal,
 		.kill = guard->kill,
 		.kill_after = guard->kill_after,
 	};
+}
+
+static int guard_fork(struct guard *guard)
+{
+	struct guard_duty duty = make_duty(guard);
 	struct signals_mask before;
 	pid_t pid;
 
@@ -233,6 +226,7 @@ int guard_start(struct guard *guard, int signal, bool kill, int64_t kill_after)
 
 	*guard = (struct guard){
 		.signal = signal, .kill = kill, .kill_after = kill_after};
+	guard->duty = make_duty(guard);
 	pthread_mutex_init(&guard->mutex, NULL);
 	if (signal == 0)
 		return 0;
@@ -324,14 +318,45 @@ bool guard_goodbye(struct guard *guard)
 	return in_time;
 }
 
-void guard_check(struct guard *guard)
+/* Does what the guard would do now. */
+static void stand_in(struct guard *guard)
 {
-	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
-		return;
+	struct guard_duty *duty = &guard->duty;
+
 	pthread_mutex_lock(&guard->mutex);
-	guard_fork(guard);
-	send_orders(guard, &guard->orders);
+	duty->orders = guard->orders;
 	pthread_mutex_unlock(&guard->mutex);
+	take_orders(duty);
+	if (!duty->dismissed || duty->fired)
+		act(duty);
+	guard->fired |= duty->fired;
+}
+
+int guard_check(struct guard *guard)
+{
+	int why = 0;
+
+	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
+		return 0;
+	if (!guard->duty.fired) {
+		pthread_mutex_lock(&guard->mutex);
+		if (guard_fork(guard) < 0)
+			why = errno;
+		send_orders(guard, &guard->orders);
+		pthread_mutex_unlock(&guard->mutex);
+	}
+	if (guard->pid == 0)
+		stand_in(guard);
+	errno = why;
+	return why == 0 ? 0 : -1;
+}
+
+struct deadline guard_next(const struct guard *guard)
+{
+	if (guard->signal == 0 || guard->pid != 0)
+		return deadline_never();
+	return deadline_earlier(deadline_in(FORK_AGAIN),
+				next_act(&guard->duty));
 }
 
 void guard_wake(const struct guard *guard)
@@ -340,10 +365,21 @@ void guard_wake(const struct guard *guard)
 		kill(guard->pid, SIGCONT);
 }
 
+/* After the goodbye. */
+static bool is_done(struct guard *guard, int options)
+{
+	if (!has_ended(guard, options))
+		return false;
+	if (!guard->duty.fired)
+		return true;
+	stand_in(guard);
+	return is_over(&guard->duty);
+}
+
 bool guard_ends(struct guard *guard, struct deadline until)
 {
 	guard_wake(guard);
-	while (!has_ended(guard, WNOHANG)) {
+	while (!is_done(guard, WNOHANG)) {
 		if (deadline_passed(until))
 			return false;
 		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
@@ -359,7 +395,10 @@ bool guard_wait(struct guard *guard)
 		guard_wake(guard);
 		if (!guard->dismissed)
 			guard_ends(guard, deadline_never());
-		has_ended(guard, 0);
+		while (!is_done(guard, 0))
+			deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
+		if (guard->duty.tree.command != 0)
+			tree_release(&guard->duty.tree);
 		close(guard->readable);
 		close(guard->writable);
 	}

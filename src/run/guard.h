@@ -35,7 +35,8 @@
  * COMMAND is announced, and ends with redlock.
  *
  * A guard that was killed is replaced: the pipe and the last orders stay with
- * redlock. The first thing that it does is to change its process name and its
+ * redlock. While there is no memory or no process to make one, redlock tries again and
+ * again, and does the guard's work itself (guard_check). The first thing that it does is to change its process name and its
  * command line. They do not contain "redlock", so that pkill(1) does not hit
  * both.
  */
@@ -52,6 +53,7 @@
 #include "base/error.h"
 #include "base/lease.h"
 #include "run/ancestry.h"
+#include "run/tree.h"
 
 /* All that the guard is to know: each message has the whole of it. Shorter than
  * PIPE_BUF, so it is written and read whole. */
@@ -65,6 +67,19 @@ struct guard_orders {
 	char badge[ANCESTRY_BADGE];
 };
 
+/* What a guard knows; and redlock, while none runs. */
+struct guard_duty {
+	int signal;
+	bool kill;
+	int64_t kill_after;
+	struct guard_orders orders; /* the last ones */
+	struct lease_times times;   /* those that it keeps to */
+	struct tree tree;
+	bool orphaned;  /* redlock is dead */
+	bool dismissed; /* COMMAND has exited */
+	bool fired;
+};
+
 struct guard {
 	pid_t pid;              /* 0: none runs */
 	int readable, writable; /* the pipe */
@@ -75,8 +90,9 @@ struct guard {
 	struct guard_orders orders;
 	struct lease_times times[LOCKS_MOST]; /* of each lock */
 	size_t locks;
-	bool dismissed; /* the goodbye has been said */
-	bool fired;     /* of one that has ended */
+	struct guard_duty duty; /* of redlock */
+	bool dismissed;         /* the goodbye has been said */
+	bool fired;             /* of one that has ended, or redlock */
 };
 
 /* signal, kill: as above. Before there is anything to guard, it waits for that. A
@@ -122,8 +138,11 @@ struct deadline guard_kill_at(struct guard *guard);
  */
 bool guard_goodbye(struct guard *guard);
 
-/* After a SIGCHLD: replaces a guard that has died. */
-void guard_check(struct guard *guard);
+/* After a SIGCHLD, and when guard_next says so: replaces a guard that has died. If that
+ * cannot be done, stops COMMAND if it is time to: then it is -1 with errno, and else 0. */
+int guard_check(struct guard *guard);
+
+struct deadline guard_next(const struct guard *guard);
 
 /* After the goodbye: whether it ends before until. If not, it is stopping COMMAND's
  * tree. */

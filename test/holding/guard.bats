@@ -771,6 +771,10 @@ redlock: $KEY: could not be stopped: pid $sleeper of user 61234 'sleep'"
 	key_free 0
 }
 
+no_guard() {
+	echo "redlock: $KEY: the process that stops COMMAND if redlock is killed has died, and cannot be made again yet: Resource temporarily unavailable"
+}
+
 # native: valgrind has a library of its own to preload
 # bats test_tags=native
 @test "a guard that cannot be replaced at once is when there is another chance" {
@@ -782,12 +786,42 @@ redlock: $KEY: could not be stopped: pid $sleeper of user 61234 'sleep'"
 	wait_until 'stamped $TMP/stamps'
 	guard=$(guard_of run)
 	kill -KILL "$guard"
-	wait_until "[[ ! -e /proc/$guard ]]" # it has been waited for, so the other was tried
-	kill -CHLD "$(pid run)"
 	wait_until '[[ $(guard_of run) ]]'
+	[[ $(<"$TMP/run.err") == "$(no_guard)" ]]
 	next_in_line
 	kill -KILL "$(pid run)"
 	dead_before_next
+}
+
+# native: as above
+# bats test_tags=native
+@test "while no guard can be made, redlock itself stops COMMAND and its children before the lease ends, or when KEY is gone" {
+	local failing loss
+	servers_start 1
+	for loss in silence deletion; do
+		rm -rf "$TMP/stamps"
+		failing 0:fork:-2:11
+		mkdir "$TMP/stamps"
+		spawn run "${failing[@]}" "$REDLOCK" run --quarantine 0 -t 2s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+		wait_until 'stamped $TMP/stamps 3'
+		kill -KILL "$(guard_of run)"
+		wait_until '[[ $(<"$TMP/run.err") == $(no_guard) ]]'
+		renewals 4 # which is more than one lease
+		if [[ $loss == silence ]]; then
+			next_in_line
+			server_stop 0
+		else
+			rcli 0 DEL "$KEY"
+		fi
+		finish run
+		expect 76 '' "$(no_guard)
+redlock: $KEY: lock lost: .*: COMMAND is stopped"
+		is_still "$TMP/stamps"
+		if [[ $loss == silence ]]; then
+			server_continue 0
+			dead_before_next
+		fi
+	done
 }
 
 # waits_guarded [WRAPPER...]: `run` waits for KEY, and $guard is its guard.

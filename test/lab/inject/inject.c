@@ -5,7 +5,7 @@
  *
  * PROCESS is 0 for the process itself, with all of its threads, and 1, 2, ...
  * for the first, second, ... that it forks, until they exec. Calls are counted
- * from 1 in each of them; with 0 each call is meant. ERRNO is a number; "short"
+ * from 1 in each of them; with 0 each call is meant, with -N the Nth and each after it. ERRNO is a number; "short"
  * gives or takes one byte only, "end" is the end of what there is to read, "idle" a
  * poll in which nothing has happened; "late" does not fail, but takes 300 ms.
  *
@@ -134,7 +134,7 @@ static int due(enum function function, int fd)
 		return 0;
 	nth = atomic_fetch_add(&report->calls[process][function], 1) + 1;
 	if (process != want_process || (int)function != want_function ||
-	    (want_call > 0 && nth != want_call))
+	    (want_call > 0 && nth != want_call) || nth < -want_call)
 		return 0;
 	report->fd = fd;
 	report->fired++;
