@@ -112,8 +112,10 @@ int job_start(struct job *job)
 	int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
 
 	*job = (struct job){0};
-	if (terminal < 0)
-		return 0;
+	if (terminal < 0) /* there is none, unless we cannot know */
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM
+			       ? -1
+			       : 0;
 	job->terminal = terminal;
 	job->foreground = tcgetpgrp(terminal) == getpgrp();
 	return start_bystander(job);

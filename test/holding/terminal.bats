@@ -592,3 +592,21 @@ shell_script() {
 	STEPS
 	[[ $status == 0 ]]
 }
+
+# native: the sanitizers and valgrind have descriptors of their own
+# bats test_tags=native
+@test "with too few descriptors to see the terminal it is 71, not a COMMAND that waits for it for ever" {
+	local few
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	for few in {4..12}; do
+		at_terminal <<-STEPS
+			see ready> $
+			type prlimit --nofile=$few $REDLOCK run $KEY sh -c 'read x; echo got \$x' || echo status \$?
+			type line
+			see (got line|status 71|Too many open files|cannot open shared object|status 127)(.|\n)*ready> $
+			type exit 0
+		STEPS
+		[[ $status == 0 ]]
+	done
+	key_free 0
+}
