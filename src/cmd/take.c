@@ -182,6 +182,7 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	const struct patience patience = {
 		.wait = !settings->nonblock,
 		.poll = settings->poll,
+		.unlocked = settings->unlocked,
 		.limit = settings->wait,
 		.every = settings->poll_pause,
 		.tries = settings->tries,

@@ -60,7 +60,9 @@ static int read_holding(struct listed *listed, const char *text, size_t length)
 	    number_read(&text, 1, INT64_MAX, &listed->holders) < 0 ||
 	    *text++ != ' ')
 		return -1;
-	listed->kind = holders_kind(type, listed->permits);
+	/* -1: another program's */
+	listed->kind =
+		holders_kind(type, listed->permits < 0 ? 0 : listed->permits);
 	if (seen_read_holder(&listed->first, text, (size_t)(end - text)) < 0)
 		return -1;
 	listed->first.who.is_hash = listed->kind == KIND_REENTRANT;

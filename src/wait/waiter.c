@@ -81,6 +81,17 @@ static bool is_vain(const struct waiter *waiter, const struct lock *lock)
 	       now - waiter->began > RIVALRY_ROUNDS * round;
 }
 
+/* How long votes are waited for that are missing for want of KEY's record (ms). */
+static int64_t for_records(const struct waiter *waiter, const struct lock *lock)
+{
+	int64_t round = lock->ballot.quorum->timeout;
+	int64_t all = trust_longest(&lock->ballot) + round;
+
+	return waiter->patience->unlocked && all > RIVALRY_ROUNDS * round
+		       ? RIVALRY_ROUNDS * round
+		       : all;
+}
+
 static bool is_over(const struct waiter *waiter, enum lock_result result,
 		    const struct lock *lock, const struct busy *busy,
 		    const struct error *error)
@@ -99,9 +110,7 @@ static bool is_over(const struct waiter *waiter, enum lock_result result,
 	if (result == LOCK_ERROR && !patience->wait)
 		return deadline_passed(waiter->limit) ||
 		       !trust_is_short_of_records(&lock->ballot) ||
-		       clock_ms() - waiter->began >
-			       trust_longest(&lock->ballot) +
-				       lock->ballot.quorum->timeout;
+		       clock_ms() - waiter->began > for_records(waiter, lock);
 	if (deadline_passed(waiter->limit) ||
 	    (patience->tries > 0 && waiter->tries >= patience->tries))
 		return true;

@@ -26,7 +26,8 @@
  * five times at least, as one may take longer than a round, if servers are far or votes are
  * moved to another slot. It is also made again, as often, if a server fails between its
  * grant and the raising of its fence. If votes are only missing because servers have lost
- * KEY's record, it is made again until they count, or until the limit, if there is one.
+ * KEY's record, it is made again until they count, or until the limit, if there is one;
+ * for ten rounds at most if the command can do without the lock.
  */
 #ifndef WAIT_WAITER_H
 #define WAIT_WAITER_H
@@ -37,6 +38,7 @@
 struct patience {
 	bool wait;           /* false: one attempt */
 	bool poll;           /* no place in the queue */
+	bool unlocked;       /* the command would run without the lock */
 	int64_t limit;       /* ms, -1 for ever */
 	int64_t every;       /* ms, 0: growing pauses */
 	unsigned long tries; /* 0: any number */

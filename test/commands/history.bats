@@ -509,6 +509,33 @@ drawn() {
 	[[ $status == 77 && $stderr == "redlock: $KEY: "* && ! -e $TMP/ran ]]
 }
 
+@test "whoever may not trim the history notes each run once" {
+	local i
+	only 0
+	rcli 0 ACL SETUSER eve on '>pw' '~*' '&*' +@all -ltrim
+	redlock run "$KEY" true
+	for i in {2..30}; do write_run 0 "$i" 'exit 1'; done
+	for i in 31 32; do
+		redlock run -S "unix://eve:pw@$SERVERS/0/redis.sock" "$KEY" false
+		[[ $(rcli 0 LLEN "$(record):runs") == "$i" ]]
+	done
+	redlock run "$KEY" false
+	[[ $(rcli 0 LLEN "$(record):runs") == 21 ]]
+}
+
+lost_at_end() {
+	redlock run --once-in 1h "$KEY" sh -c 'for at in $(echo "$REDLOCK_SERVERS" | tr , " "); do redis-cli -s "${at#unix://}" DEL "$REDLOCK_KEY"; done'
+	[[ $status == 0 && $stderr == *": the lock was gone before COMMAND ended: "* ]]
+	ended "$KEY" lost
+	redlock run --once-in 1h "$KEY" true
+	expect 0
+	wait_until 'ended "$KEY" "exit 0" lost'
+}
+
+@test "a run whose lock was gone before COMMAND ended was lost, and no success" {
+	on_one_and_three lost_at_end
+}
+
 @test "a user whose rights name each key has locks, and no history" {
 	local name="{$KEY}:redlock"
 	only 0

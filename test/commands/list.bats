@@ -124,6 +124,17 @@ $(held c)"
 	[[ $(of '[.key, .kind, .host, .held_ms]') == "[\"$KEY\",\"foreign\",null,null]" ]]
 }
 
+@test "another program's sorted set that ends is listed as its, not as a newer redlock's" {
+	servers_start 1
+	redlock run "$KEY" true
+	rcli 0 ZADD "$KEY" 1 member
+	rcli 0 PEXPIRE "$KEY" 36000000
+	redlock list
+	expect 0 "$KEY: held by another program, 9h5[0-9]m left"
+	redlock list --format json
+	[[ $(of '[.kind, .holders, .permits]') == '["foreign",1,null]' ]]
+}
+
 @test "what is no lock is not listed, whatever stands beside it" {
 	servers_start 1
 	rcli 0 RPUSH "$KEY" element

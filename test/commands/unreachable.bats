@@ -106,6 +106,23 @@ redlock: $KEY: held by an ancestor of this process, .*"
 	done
 }
 
+@test "-n does not wait for the longest lease, where too few votes count as yet, but for ten rounds" {
+	export REDLOCK_QUARANTINE=0
+	servers_start 3
+	server_stop 1
+	redlock run -n "$KEY" true # the two others know KEY
+	server_continue 1
+	wait_until '(($(server_ms 2) - $(rcli 2 HGET "$(record)" began) > 1500))'
+	redlock acquire -S "$(server_url 1)" "$KEY" # and then the third
+	redlock release -S "$(server_url 1)" "$KEY" "$output"
+	server_stop 2
+	redlock run -n -t 1h --server-timeout 300ms --unreachable run "$KEY" echo ran
+	expect 0 ran "redlock: $KEY: still waiting: .*: it has known KEY for only .*
+redlock: $KEY: .*: it has known KEY for only .*: $SAYS"
+	redlock run -n -t 4s --server-timeout 300ms --unreachable run "$KEY" sh -c 'echo "$REDLOCK_UNLOCKED"'
+	expect 0 '' "redlock: $KEY: still waiting: .*: it has known KEY for only .*"
+}
+
 @test "-w says how long servers are waited for first" {
 	two_stop
 	spawn run "$REDLOCK" run --unreachable run --server-timeout 300ms -w 60s "$KEY" sh -c 'echo "${REDLOCK_UNLOCKED-locked}"'

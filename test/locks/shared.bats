@@ -514,3 +514,12 @@ contend() {
 	done
 	[[ ! -e $TMP/ran ]]
 }
+
+@test "an exclusive one is told when the last that share KEY are over, not when KEY itself is" {
+	servers_start 1
+	export REDLOCK_QUARANTINE=0
+	redlock run -s --min-hold 3s "$KEY" true
+	redlock run -n -s "$KEY" true
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by .*, [0-3](\.[0-9])?s left"
+}

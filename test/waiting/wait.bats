@@ -378,6 +378,28 @@ crosses() {
 	nothing_left 0
 }
 
+@test "a server that takes no writes does not say that KEY is free" {
+	servers_start 1
+	refused() {
+		redlock wait "$KEY"
+		expect 69 '' "redlock: $KEY: .*\($1\).*"
+		redlock run -n "$KEY" true
+		expect 69 '' "redlock: $KEY: .*\($1\).*"
+	}
+	rcli 0 CONFIG SET maxmemory 1
+	refused OOM
+	rcli 0 CONFIG SET maxmemory 0
+	rcli 0 CONFIG SET min-replicas-to-write 1
+	refused NOREPLICAS
+	rcli 0 CONFIG SET min-replicas-to-write 0
+	rcli 0 REPLICAOF 127.0.0.1 1
+	refused READONLY
+	rcli 0 REPLICAOF NO ONE
+	redlock wait -w 1s "$KEY"
+	expect 0
+	nothing_left
+}
+
 @test "one server of three down: it waits, and is told; all down: 69" {
 	servers_start 3
 	server_kill 1

@@ -76,6 +76,14 @@ local function tell_holders(of_kind)
   return table.concat(texts)
 end
 
+-- What takes nothing writes nothing, either: a replica, or a server without memory, would call KEY free that
+-- nobody can take there.
+local function refused_write()
+  local reply = try('zadd', line, 'xx', 0, own)
+  local why = type(reply) == 'table' and reply.err or ''
+  return (why:find('READONLY') or why:find('OOM ') or why:find('MISCONF') or why:find('NOREPLICAS')) and reply
+end
+
 local function granted(fence, slot, free, longest)
   return {1, fence, age, last, slot or 0, free or '', longest or 0, tell_holders(kind)}
 end
@@ -105,7 +113,7 @@ local place = -1
 local others = call('exists', queue, waits) > 0
 if not others and room then
   if kind == 'none' then
-    return granted(0)
+    return refused_write() or granted(0)
   end
   return granted(grant(token, wish, wish.ttl, in_use, room))
 elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= exclusive and not is_lock(in_use) then
@@ -156,8 +164,8 @@ elseif in_use == sorted and permits_of_key() then
     table.sort(tokens)
     prefix = '*' .. redis.sha1hex(table.concat(tokens)):sub(1, 15)
   end
-  if kind == sorted and left >= 0 then
-    left = max(page[2] - now, 0)
+  if left >= 0 then -- for who shares KEY until the first place is free, for others until all are
+    left = max((kind == sorted and page[2] or call('zrange', key, -1, -1, 'withscores')[2]) - now, 0)
   end
 end
 local text, held_for = describe(holder)

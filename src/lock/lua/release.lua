@@ -93,8 +93,11 @@ local function hand_on_min_hold(last)
 end
 
 -- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
--- else with the last.
+-- else with the last. If KEY was gone by then, it was lost, however it ended.
 local function note_end(is_last)
+  if held == 0 then
+    ended = ended:gsub('^(%S+ %S+ %S+ %S+) exit .*', '%1 lost\n'):gsub('^(%S+ %S+ %S+ %S+) signal .*', '%1 lost\n')
+  end
   if kind == reentrant and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
     if not is_last then
       return

@@ -33,8 +33,8 @@ local function note_run(who, ended, ends, told)
         end
       end
     end
-    try('ltrim', name, -20, -1)
-    for _, run in each({succeeded, latest ~= succeeded and latest or nil}) do
+    local trimmed = try('ltrim', name, -20, -1)
+    for _, run in each(trimmed.ok and {succeeded, latest ~= succeeded and latest or nil} or {}) do
       try('rpush', name, run)
     end
   end
