@@ -249,7 +249,10 @@ pid_t keeper_fork(struct keeper *keeper, struct lock *const *locks,
 		close(ends[0]);
 		deadline_after_fork();
 		detach(keeper, locks, count);
-		noted = note_write(&keeper->notes, keeper->process.pid, locks,
+		/* all that may fail for want of descriptors comes first */
+		keeper->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+		noted = keeper->timer >= 0 &&
+			note_write(&keeper->notes, keeper->process.pid, locks,
 				   count) == 0;
 		report(ends[1], noted ? 0 : errno != 0 ? errno : EIO);
 		if (!noted)
@@ -282,7 +285,6 @@ struct keeping {
 	struct lock *const *locks;
 	size_t count;
 	struct watchdogs watchdogs;
-	int timer;
 	struct deadline stop;    /* when to send the next signal of max_hold */
 	struct deadline refresh; /* the notes */
 	bool overdue;
@@ -315,7 +317,7 @@ static int open_events(const struct keeping *keeping, struct deadline at)
 	 * stay readable */
 	bool survived =
 		keeping->overdue && keeper->group && keeper_is_over(keeper);
-	int timer = keeping->timer;
+	int timer = keeping->keeper->timer;
 	int events = open_interrupt(keeper, !survived);
 
 	if (at.at != INT64_MAX) {
@@ -549,7 +551,6 @@ enum keeper_result keeper_keep(struct keeper *keeper, struct lock *const *locks,
 		.keeper = keeper,
 		.locks = locks,
 		.count = count,
-		.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC),
 		.stop = deadline_never(),
 		.refresh = deadline_in(locks[0]->wish.ttl),
 	};

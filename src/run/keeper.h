@@ -81,6 +81,7 @@ struct keeper {
 	int64_t kill_after;     /* ms between the two */
 	int64_t max_hold;       /* ms, 0: none */
 	int signals;            /* descriptor (signals.h) */
+	int timer;              /* descriptor, of the keeper's own process */
 	struct own_notes notes;
 	/* called before PID is sent a signal because of LOST or OVERDUE */
 	void (*tell)(const struct keeper *keeper, enum keeper_result kept,

@@ -1381,3 +1381,25 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	kill "$(pid job)" "$(pid names)"
 	wait_until '[[ ! $(keepers) ]]'
 }
+
+# native: the sanitizers and valgrind have descriptors of their own
+# bats test_tags=native
+@test "with too few descriptors for a keeper acquire fails, and the script goes on" {
+	local few granted=0 failed=0
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	export KEY
+	for few in {7..16}; do
+		run bash -c 'for fd in {3..60}; do eval "exec $fd>&-"; done
+			ulimit -n "$1"
+			"$REDLOCK" acquire -q --pid $$ -t 3s "$KEY" >/dev/null
+			case $? in 0) echo granted ;; 64 | 71) echo failed ;; esac
+			sleep 0.2; echo on' - "$few"
+		case $status:${lines[-2]}:${lines[-1]} in
+		0:granted:on) ((++granted)) ;;
+		0:failed:on) ((++failed)) ;;
+		*) echo "$few: status $status, $output" && false ;;
+		esac
+		wait_until 'key_free 0'
+	done
+	((granted > 0 && failed > 0))
+}
