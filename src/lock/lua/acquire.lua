@@ -76,14 +76,6 @@ local function tell_holders(of_kind)
   return table.concat(texts)
 end
 
--- What takes nothing writes nothing, either: a replica, or a server without memory, would call KEY free that
--- nobody can take there.
-local function refused_write()
-  local reply = try('zadd', line, 'xx', 0, own)
-  local why = type(reply) == 'table' and reply.err or ''
-  return (why:find('READONLY') or why:find('OOM ') or why:find('MISCONF') or why:find('NOREPLICAS')) and reply
-end
-
 local function granted(fence, slot, free, longest)
   return {1, fence, age, last, slot or 0, free or '', longest or 0, tell_holders(kind)}
 end
@@ -113,7 +105,9 @@ local place = -1
 local others = call('exists', queue, waits) > 0
 if not others and room then
   if kind == 'none' then
-    return refused_write() or granted(0)
+    -- changes nothing, but is refused where nobody can take KEY: by a replica, or without memory
+    call('zadd', line, 'xx', 0, own)
+    return granted(0)
   end
   return granted(grant(token, wish, wish.ttl, in_use, room))
 elseif wish.kept == 0 and in_use ~= 'none' and in_use ~= exclusive and not is_lock(in_use) then
@@ -139,36 +133,35 @@ if wait ~= '1' then
   leave(line, own)
 end
 
-local left, count, holder = call('pttl', key), 1
+local left, count, holder, prefix = call('pttl', key), 1
 in_use = kind_of_key()
-local prefix = in_use == 'none' and '' or '*'
 if in_use == exclusive then
   holder = call('getrange', key, '0', '256')
-  prefix = holder:sub(1, 16)
 elseif in_use == reentrant and call('hlen', key) == 1 then
   holder = call('hkeys', key)[1]
-  prefix = holder:sub(1, 16)
-elseif in_use == sorted and permits_of_key() then
-  -- bounded: the first fifty to end
+else
+  prefix = in_use == 'none' and '' or '*'
   of, has_slots = permits_of_key()
-  local page, longest = call('zrange', key, 0, 49, 'withscores'), -2
-  count = call('zcard', key)
-  for i = 1, #page, 2 do
-    local _, since = describe(page[i])
-    if since > longest then
-      holder, longest = page[i], since
+  if of then -- bounded: the first fifty to end
+    local page, longest = call('zrange', key, 0, 49, 'withscores'), -2
+    count = call('zcard', key)
+    for i = 1, #page, 2 do
+      local _, since = describe(page[i])
+      if since > longest then
+        holder, longest = page[i], since
+      end
     end
-  end
-  if has_slots then
-    local tokens = call('zrange', key, 0, 49)
-    table.sort(tokens)
-    prefix = '*' .. redis.sha1hex(table.concat(tokens)):sub(1, 15)
-  end
-  if left >= 0 then -- for who shares KEY until the first place is free, for others until all are
-    left = max((kind == sorted and page[2] or call('zrange', key, -1, -1, 'withscores')[2]) - now, 0)
+    if has_slots then
+      local tokens = call('zrange', key, 0, 49)
+      table.sort(tokens)
+      prefix = prefix .. redis.sha1hex(table.concat(tokens)):sub(1, 15)
+    end
+    if left >= 0 then -- for who shares KEY until the first place is free, for others until all of these are
+      left = max(page[kind == sorted and 2 or #page] - now, 0)
+    end
   end
 end
 local text, held_for = describe(holder)
 return {0, left, held_for, text, place, ancestor ~= '' and holds(ancestor, in_use) > 0 and 1 or 0,
-  prefix, age, text ~= '' and longest_ttl() or 0, count, of or 0, in_use,
+  prefix or holder:sub(1, 16), age, text ~= '' and longest_ttl() or 0, count, of or 0, in_use,
   tell_holders(in_use)}

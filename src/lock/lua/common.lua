@@ -43,8 +43,8 @@ end
 
 -- The holds of a hash that the record knows; KEY may count more if the record was lost.
 local function known_holds()
-  local fields, known = try('hkeys', record), {}
-  for _, field in each(fields.err and {} or fields) do
+  local known = {}
+  for _, field in each(try('hkeys', record)) do -- an error is a table with nothing at 1
     known[#known + 1] = field:match('^hold:(.*)')
   end
   return known

@@ -67,7 +67,7 @@ local function keep_for_min_hold()
   note_lease(token, min_hold, left)
   for _, line in each({queue, waits}) do
     local head = try('zrange', line, 0, 0)
-    if not head.err and head[1] then
+    if head[1] then
       tell(head[1], 0, 0, min_hold, '-')
     end
   end
@@ -87,7 +87,7 @@ local function hand_on_min_hold(last)
     kept = max(kept, now + min_hold)
     min_hold = 0
     return kept
-  elseif last and min_hold >= 0 and not ended:find(' lost\n', 1, true) and not ended:find(' broken ', 1, true) then
+  elseif last and min_hold >= 0 and not ended:find('^%S+ %S+ %S+ %S+ [lb]') then -- lost, broken
     min_hold = max(min_hold, min(kept - now, 86400000))
   end
 end
@@ -96,7 +96,7 @@ end
 -- else with the last. If KEY was gone by then, it was lost, however it ended.
 local function note_end(is_last)
   if held == 0 then
-    ended = ended:gsub('^(%S+ %S+ %S+ %S+) exit .*', '%1 lost\n'):gsub('^(%S+ %S+ %S+ %S+) signal .*', '%1 lost\n')
+    ended = ended:gsub('^(%S+ %S+ %S+ %S+) [es].*', '%1 lost\n') -- of exit and signal
   end
   if kind == reentrant and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
     if not is_last then

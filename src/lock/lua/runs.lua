@@ -3,9 +3,6 @@
 -- whose first line is "since=TIME HOLD"; a dot after TIME says that the run was noted, and a ~ that nobody has answered
 -- the grant yet. The list is not among KEYS: a user whose rights name each key has no history, but locks.
 
--- ms: a run that began later than this from now was noted by a wrong clock
-local ahead = 3600000
-
 -- ended: the first line, as its holder knows it; or "waited how" (ms, or -) alone. ends: when a run ended whose
 -- holder never came back; if it had not answered, there was none. Returns the description if the run
 -- was noted now: then the caller removes it, or puts the dot in. told: what to note instead of it. Never fails.
@@ -26,15 +23,14 @@ local function note_run(who, ended, ends, told)
     for _, run in each(kind_of_key() ~= sorted and ended:find(' exit 0\n', 1, true) and {}
       or try('lrange', name, -99, -21)) do
       local began = number(run:match(' exit 0\nsince=(%d+)'))
-      if began and began - now < ahead then
+      if began and began - now < 3600000 then -- or else it was noted by a wrong clock
         latest = run
         if began > (last or 0) then
           succeeded, last = run, began
         end
       end
     end
-    local trimmed = try('ltrim', name, -20, -1)
-    for _, run in each(trimmed.ok and {succeeded, latest ~= succeeded and latest or nil} or {}) do
+    for _, run in each(try('ltrim', name, -20, -1).ok and {succeeded, latest ~= succeeded and latest or nil} or {}) do
       try('rpush', name, run)
     end
   end
@@ -55,7 +51,7 @@ local function find_success(description)
   local all = try('lrange', record .. ':runs', -99, -1)
   for _, run in each(all) do
     local began = number(run:match('^%S+ %d+ %d+ %S+ exit 0\nsince=(%d+)~? '))
-    if began and now - began < (age or once) and began - now < ahead then
+    if began and now - began < (age or once) and began - now < 3600000 then -- as above
       found, age = run, now - began
     end
   end
