@@ -39,17 +39,17 @@ local function remember(in_use)
 end
 
 if not stored_fence() then
-  return refuse_later() or redis.error_reply('WRONGTYPE no fence')
+  return refuse_later() or fail('WRONGTYPE no fence')
 end
 local in_use = drop_expired()
 local of, has_slots
 if in_use == sorted and kind == sorted then
   of, has_slots = permits_of_key()
   if of and of ~= wish.permits then
-    return redis.error_reply(format('PERMITS KEY is held with %s now, not with %s',
+    return fail(format('PERMITS KEY is held with %s now, not with %s',
       of == 0 and '-s' or '-P ' .. of, wish.permits == 0 and '-s' or '-P ' .. wish.permits))
   elseif of and of > 0 and not has_slots then
-    return redis.error_reply('NOSLOTS KEY')
+    return fail('NOSLOTS KEY')
   end
 end
 

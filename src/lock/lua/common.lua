@@ -2,7 +2,7 @@
 -- KEYS: KEY, its record, its queue, its wishes, the waiters that take nothing
 -- ARGV: database, token, and what the script adds
 -- Defined in front of it: `afterlife` (ms, by which the record outlives the lock), `clustered`.
-local call, try, format = redis.call, redis.pcall, string.format
+local call, try, fail, format = redis.call, redis.pcall, redis.error_reply, string.format
 local each, number = ipairs, tonumber
 local key, record, queue, wishes, waits = unpack(KEYS)
 local database, token = ARGV[1], ARGV[2]

@@ -23,12 +23,12 @@ end
 
 local function refuse_later()
   local n = later_protocol()
-  return n and redis.error_reply('PROTOCOL protocol ' .. n)
+  return n and fail('PROTOCOL protocol ' .. n)
 end
 
 local function refuse(why, kind)
   local name = kind == sorted and 'sorted set' or kind:sub(1, 20)
   local lasts = kind == exclusive or kind == reentrant or kind == sorted
-  return redis.error_reply(format('%s KEY is a %s%s, which is not a lock', why, name,
+  return fail(format('%s KEY is a %s%s, which is not a lock', why, name,
     lasts and ' without an expiry' or ''))
 end

@@ -23,5 +23,5 @@ if not ((kind ~= 'string' or may('set', key, x, y) and may('getrange', key, x, y
     and may('eval', '', '0') -- this may be EVALSHA
     and (kind == 'none' or may('hdel', record, x) and may('zrem', queue, x) and may('zrange', queue, x, y)
       and may('pttl', key) and may('pexpire', record, '1'))) then
-  return redis.error_reply('NOPERM KEY')
+  return redis.error_reply('NOPERM could take KEY, but not keep it')
 end
