@@ -35,10 +35,12 @@
  * COMMAND is announced, and ends with redlock.
  *
  * A guard that was killed is replaced: the pipe and the last orders stay with
- * redlock. While there is no memory or no process to make one, redlock tries again and
- * again, and does the guard's work itself (guard_check). The first thing that it does is to change its process name and its
- * command line. They do not contain "redlock", so that pkill(1) does not hit
- * both.
+ * redlock. While there is no memory or no process for another, redlock tries again
+ * and again, and does the guard's work itself (guard_check): only if it is killed as
+ * well is COMMAND stopped by nobody, so it says that there is no guard.
+ *
+ * The first thing that a guard does is to change its process name and its command
+ * line. They do not contain "redlock", so that pkill(1) does not hit both.
  */
 #ifndef RUN_GUARD_H
 #define RUN_GUARD_H

@@ -243,7 +243,8 @@ debian:
 package:
 	$(Q)test/lab/package/run $(RELEASE)
 
-.PHONY: tests mutants mutate valgrind bench stress mixed soak fleet inject coverage fuzzers fuzz simulate \
+.PHONY: tests mutants mutate valgrind bench stress mixed soak fleet inject coverage counters sanitized repeats \
+	fuzzers fuzz simulate \
 	simulate-differential model \
 	debian package
 .SECONDARY: $(FUZZ_OBJECTS) $(SIMULATE) $(DIFFERENTIAL)
