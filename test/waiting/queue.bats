@@ -979,12 +979,13 @@ requests_in() {
 
 # ---------------------------------------------------------------- long lines
 
-# forge LINE COUNT: so many who are not there stand in that line of KEY (queue, waits), before everybody else.
+# forge LINE COUNT: so many who are not there stand in that line of KEY (queue, waits), before everybody else, and
+# six behind everybody.
 forge() {
 	local from
 	for ((from = 0; from < $2; from += 1000)); do
 		rcli 0 EVAL 'for i = ARGV[1] + 1, ARGV[1] + 1000 do
-				redis.call("zadd", KEYS[1], i, "forged" .. i)
+				redis.call("zadd", KEYS[1], i <= 6 and 2^52 or i, "forged" .. i)
 				redis.call("hset", KEYS[2], "forged" .. i, "20000 string 0 1 - 1\nhost=x\n")
 			end' 2 "$(record):$1" "$(record):wishes" "$from"
 	done
@@ -1020,6 +1021,13 @@ bounded() {
 
 @test "20,000 who only wait, and are not there, cost a request no more than a few, and others are served" {
 	bounded waits
+}
+
+@test "a thousand in line who are not there are no reason for -n to be busy" {
+	servers_start 1
+	forge queue 1000
+	redlock run -n "$KEY" true
+	expect 0
 }
 
 @test "a long line of readers is let in, a part of them with each request" {

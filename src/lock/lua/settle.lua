@@ -184,13 +184,31 @@ local function grant_to_waiter(place, wish, kind, room)
   return told
 end
 
--- A request looks at no more places than this, however long the lines are. The last waiters of each
--- line are told to ask, as they are the most likely to be there. Their requests continue the work.
+-- A request looks at no more places than this, however long the lines are. Of each line it tells the last five
+-- that listen to ask: their requests continue the work.
 local most = 100
 local function hand_on()
   for _, line in each({queue, waits}) do
-    for _, place in each(call('zrange', line, -5, -1)) do
-      tell(place, 0, 0, 0, '-')
+    local places, told = call('zrange', line, -1000, -1), 0
+    for i = #places, 1, -1 do
+      told = told < 5 and told + (number(tell(places[i], 0, 0, 0, '-')) or 1) or told
+    end
+  end
+end
+
+-- Those after a head that was away, up to the first that listens, are away, too: a host that dies may leave hundreds.
+local function drop_away(caller)
+  for _ = 1, most do
+    local places, gone = call('zrange', queue, 0, most - 1), 0
+    local heard = listeners(places)
+    while heard[2 * gone + 2] == 0 and places[gone + 1] ~= caller do
+      gone = gone + 1
+    end
+    if gone > 0 then
+      leave(queue, unpack(places, 1, gone))
+    end
+    if gone < most then
+      return
     end
   end
 end
@@ -198,7 +216,7 @@ end
 -- Waiters that take nothing stand beside the queue. If KEY is free, each that came before `before` is
 -- told so, once. Returns whether the caller is one of them, and whether these were all.
 local function tell_waits(before, caller)
-  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', '0', most), false
+  local places, told = call('zrangebyscore', waits, '-inf', before, 'limit', 0, most), false
   local heard = places[1] and listeners(places)
   for i, place in each(places) do
     local wish = place ~= caller and heard[2 * i] ~= 0 and read_wish(place)
@@ -233,6 +251,7 @@ local function settle(caller, kind)
     if head and (not wish or head ~= caller
         and (is_away(head, wish, room, granted) or room and has_run(head, wish))) then
       leave(queue, head)
+      drop_away(caller)
     else
       if not free and kind == 'none' then
         free, all = tell_waits(came or '+inf', caller)
