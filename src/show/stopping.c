@@ -100,6 +100,8 @@ void stopping_init(struct stopping *stopping, struct holders *holders,
 		.more = holders->holding.total -
 			(int64_t)holders->holding.count,
 	};
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		holders->ballot.quorum->servers[i].conn.bounds.wide = true;
 	stopping->asked =
 		xcalloc(holders->holding.count + 1, sizeof(*stopping->asked));
 	(void)note_memories(stopping);

@@ -335,6 +335,20 @@ waits_and_holds() {
 	done
 }
 
+@test "of a hundred who share a lock each is asked, and waited for" {
+	local tokens=() i
+	use 3
+	for i in {1..100}; do
+		tokens+=("$("$REDLOCK" acquire -s -t 60s "$KEY")")
+	done
+	spawn break "$REDLOCK" break -y "$KEY"
+	wait_until 'asked 100 || ! is_running break'
+	for i in "${tokens[@]}"; do "$REDLOCK" release "$KEY" "$i"; done
+	finish break
+	[[ $status == 0 ]]
+	[[ $(grep -cE "^$KEY: $RELEASED\$" <<<"$output") == 100 ]]
+}
+
 @test "a reentrant lock: the run inside is stopped with the one that it is in" {
 	only 0
 	spawn outer "$REDLOCK" run -r -t 3s "$KEY" "$REDLOCK" run -r -t 3s "$KEY" sleep 60

@@ -3,12 +3,15 @@
 -- A holder that does not say that it understands this, such as an earlier redlock or another program,
 -- keeps its lease, but as nobody's: under a name that no token has. Its next renewal finds that KEY is
 -- held by someone else, as does its release, and KEY is free when the lease is over.
--- ARGV: digests of the tokens that are asked, with a blank after each; who asks and why
+-- ARGV: digests of the tokens that are asked, with a blank after each, a thousand at most; who asks and why
 -- returns {1 one of them holds KEY, 0 KEY is free, -1 only others hold it; Redis type, permits (-1: none),
 --         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {one ...} as waiters:
 --         those that have lost KEY, and have not released it; "waited" is 1 if the lease was over, else 0},
 --         since when the server has known KEY (ms by its clock, -1 unknown)
-local digests, why = ARGV[3], ARGV[4]
+local asked, why = {}, ARGV[4]
+for digest in ARGV[3]:gmatch('%S+') do
+  asked[digest] = true
+end
 local most = 10000 -- that are looked at
 local later = refuse_later()
 if later then
@@ -85,11 +88,11 @@ local function losers()
   local over = ends and ends <= now and 1 or 0
   for _, field in each(fields.err and {} or fields) do
     local sort, who = field:match('^(%l+):(.*)')
-    local digest = redis.sha1hex(who or '') .. ' '
+    local digest = redis.sha1hex(who or '')
     if (sort == 'break' or sort == 'holder' and describe(who):find('^since=%d+[^.%d]'))
-        and digests:find(digest, 1, true) and not known[who] and holds(who) == 0 then
+        and asked[digest] and not known[who] and holds(who) == 0 then
       known[who] = true
-      lost[#lost + 1] = #lost < 60 and format('%s%d none 0\n', digest, over) or nil
+      lost[#lost + 1] = format('%s %d none 0\n', digest, over)
     end
   end
   return lost
@@ -107,15 +110,14 @@ elseif left == -1 then
 end
 for i = 1, #all, 2 do
   local who, count = all[i], all[i + 1]
-  if digests:find(redis.sha1hex(name_of(who)) .. ' ', 1, true) then
+  local digest = redis.sha1hex(name_of(who))
+  if asked[digest] then
     if name_of(who) == who then
       ask(who, count, left)
     end
     total = total + 1
-    if bytes < 45000 then
-      add(items, format('%s %.0f -1 1 %.0f\n', redis.sha1hex(name_of(who)),
-        kind == sorted and max(count - now, 0) or left, slot_of(who) or 0))
-    end
+    items[total] = format('%s %.0f -1 1 %.0f\n', digest,
+      kind == sorted and max(count - now, 0) or left, slot_of(who) or 0)
   end
 end
 if total > 0 then

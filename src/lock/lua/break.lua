@@ -42,16 +42,19 @@ local items, total = holders(0, 1000)
 if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
 end
-local found = not total
+local found, asked = not total, {}
+for digest in ARGV[3]:gmatch('%S+') do
+  asked[digest] = true
+end
 if not total then
   items, total = {show_holder('', call('pttl', key), 1)}, 1
 elseif #items < total then -- the rest of them
   for _, who in each(kind == sorted and call('zrange', key, 0, 9999) or call('hkeys', key)) do
-    found = found or ARGV[3]:find(redis.sha1hex(name_of(who)), 1, true)
+    found = found or asked[redis.sha1hex(name_of(who))]
   end
 end
 for _, item in each(items) do
-  found = found or ARGV[3]:find(item:sub(1, 40), 1, true)
+  found = found or asked[item:sub(1, 40)]
 end
 
 -- Those that the record knows.
