@@ -180,6 +180,23 @@ nested_min_hold() {
 	left_at_least 240000
 }
 
+@test "--min-hold of a run in another one of its owner keeps KEY no longer if the server's clock is set back" {
+	local clock
+	set_new
+	clock=$SET/clock
+	perl -e 'print pack "q3", 0, 0, 0' >"$clock"
+	CLOCK=$clock LD_PRELOAD=$TOOLS/clock.so servers_start 1
+	spawn outer "$REDLOCK" run -r --quarantine 0 "$KEY" sh -c '"$REDLOCK" run -r --min-hold 300s "$1" true
+		touch "$2"; until [ -e "$3" ]; do sleep 0.1; done' - "$KEY" "$TMP/kept" "$TMP/end"
+	wait_until '[[ -e $TMP/kept ]]'
+	perl -e 'print pack "q3", -3_600_000_000_000, 0, 0' 1<>"$clock"
+	touch "$TMP/end"
+	finish outer
+	expect 0
+	left_at_least 240000
+	left_at_most 300000
+}
+
 @test "--min-hold: -v says how long KEY is kept, and an error that it is not" {
 	redlock run -v --min-hold 300s "$KEY" true
 	[[ $status == 0 && $stderr =~ "$KEY: kept for "(5m00s|4m5[0-9]s)" more" && $stderr != *released* ]]

@@ -80,15 +80,17 @@ local function is_last()
 end
 
 -- A hold that is not the last leaves its min_hold to the last one, unless that is given back by hand, or lost.
--- Returns until when KEY has to be kept then.
+-- Returns for how long KEY has to be kept then (ms).
 local function hand_on_min_hold(last)
-  local kept = number(peek('kept:' .. token)) or 0
+  local kept = peek('kept:' .. token)
+  local ends, length = (type(kept) == 'string' and kept or ''):match('^(%d+) ?(%d*)$')
+  local left = min((number(ends) or 0) - now, number(length) or 86400000) -- the clock may have been set back
   if not last and min_hold > 0 then
-    kept = max(kept, now + min_hold)
+    left = max(left, min_hold)
     min_hold = 0
-    return kept
+    return left
   elseif last and min_hold >= 0 and not ended:find('^%S+ %S+ %S+ %S+ [lb]') then -- lost, broken
-    min_hold = max(min_hold, min(kept - now, 86400000))
+    min_hold = max(min_hold, left)
   end
 end
 
@@ -121,10 +123,14 @@ if drawn ~= '' then
 end
 if is_any and not first then
   local told = {}
-  for _, name in each(known_holds()) do
-    table.insert(told, name:find('^%+') and 1 or #told + 1, format('%s %.0f', name, max(now - time_of(name), 0)))
+  for _, sort in each({'^%+', '^[^+]'}) do -- untracked ones first
+    for _, name in each(known_holds()) do
+      if #told < 100 and name:find(sort) then
+        told[#told + 1] = format('%s %.0f', name, max(now - time_of(name), 0))
+      end
+    end
   end
-  return {-2, max(held - #known_holds(), 0), table.concat(told, ' ', 1, min(#told, 100))}
+  return {-2, max(held - #known_holds(), 0), table.concat(told, ' ')}
 end
 local last = hold and is_last()
 local handed_on = kind == reentrant and hold and hand_on_min_hold(last)
@@ -138,7 +144,7 @@ if held > 0 then
     remove(token, hold, kind)
   end
   if handed_on then -- not sooner: if no memory is left, only a script that has written already may do this
-    try('hset', record, 'kept:' .. token, format('%.0f', handed_on))
+    try('hset', record, 'kept:' .. token, format('%.0f %.0f', now + handed_on, handed_on))
   end
   if min_hold > 0 then -- else a grant, or an extend, has seen to it
     outlive(call('pttl', key), describe(token), try)
