@@ -64,7 +64,7 @@ is_free() {
 @test "every example is run by a test" {
 	local page text shown found=0
 	for page in redlock.1 redlock-acquire.1 redlock-doctor.1 redlock-run.1 redlock-status.1 redlock.sh.1; do
-		shown=$(grep -ohE "(example $page|cron_runs) '[^']+'" "$BATS_TEST_FILENAME" | sed "s/^[^']*'//; s/'$//" |
+		shown=$(grep -ohE "(example $page|cron_runs) '[^']+'" "$ROOT/test/commands/examples.bats" | sed "s/^[^']*'//; s/'$//" |
 			while IFS= read -r text; do example "$page" "$text" | md5sum; done)
 		while IFS= read -rd $'\f' text; do
 			((++found))

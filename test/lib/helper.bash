@@ -18,24 +18,28 @@
 bats_require_minimum_version 1.5.0
 
 # Before each command, in every function, bats looks at the whole stack, which takes longer than most
-# commands. Those of the test itself are enough to say where it failed. And it starts date(1) for each test.
+# commands. The line of the test itself is enough to say where it failed. And it starts date(1) for each test.
 if [[ ${BATS_TEST_NAME-} ]]; then
 	tracing=$(declare -f bats_setup_tracing)
 	eval "${tracing%\}}"'
 		set +T
 		declare -ft "$BATS_TEST_NAME"
-		trap "((LINENO == 1)) || bats_debug_trap \"\$BASH_SOURCE\"" DEBUG # 1 is that of traps
+		BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
+		trap "((LINENO == 1)) || # that of traps
+			BATS_DEBUG_LAST_STACK_TRACE=(\"\$LINENO \$BATS_TEST_NAME \$BATS_TEST_SOURCE\")" DEBUG
 	}'
 	# shellcheck disable=SC2034 # bats reads it
-	bats_error_trap() {
-		bats_check_status_from_trap
-		BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
-	}
+	bats_error_trap() { bats_check_status_from_trap; }
 	get_mills_since_epoch() { echo $((${EPOCHREALTIME//[!0-9]/} / 1000)); }
 fi
 
 # This is read for each test: it starts nothing.
 ROOT=${BASH_SOURCE[0]%/test/*}
+if [[ -L $ROOT/test/lib ]]; then # beside a part of a file (scripts/run-tests)
+	cd -P "$ROOT/test/lib"
+	ROOT=${PWD%/test/lib}
+	cd "$OLDPWD"
+fi
 REDLOCK=${REDLOCK:-$ROOT/build/redlock}
 [[ $REDLOCK == /* ]] || REDLOCK=$PWD/$REDLOCK
 TOOLS=${REDLOCK%/*}/test

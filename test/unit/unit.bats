@@ -131,6 +131,6 @@ unit() {
 	local file
 	for file in "$ROOT"/test/unit/*.c; do
 		file=${file##*/}
-		grep -q "^	unit ${file%.c}\$" "$BATS_TEST_FILENAME"
+		grep -q "^	unit ${file%.c}\$" "$ROOT/test/unit/unit.bats"
 	done
 }
