@@ -194,21 +194,19 @@ static void judge(struct check *check, const struct measure *measure)
 
 /* --- who holds it, and who waits ------------------------------------------- */
 
-/* Of those that a quorum has, the one that has held it longest, or NULL. *count: how
- * many there are; *unknown: and of one it is not known for how long. */
+/* Of those that a quorum has, the one that has held it longest, or NULL. *unknown: of one
+ * it is not known for how long. */
 static const struct seen *find_longest(const struct holders *holders,
-				       int64_t *count, bool *unknown)
+				       bool *unknown)
 {
 	const struct seen *longest = NULL;
 
-	*count = 0;
 	*unknown = false;
 	for (size_t n = 0; n < holders->holding.count; n++) {
 		const struct seen *seen = &holders->holding.seen[n];
 
 		if (holders_is_partial(holders, seen))
 			continue;
-		++*count;
 		*unknown |= seen->who.held < 0;
 		if (longest == NULL || seen->who.held > longest->who.held)
 			longest = seen;
@@ -240,8 +238,7 @@ static void print_misuse(struct buffer *text, const struct holders *holders)
 		holders_print_spoilt(text, holders, i);
 }
 
-static void print_holder(struct check *check, const struct seen *longest,
-			 int64_t count)
+static void print_holder(struct check *check, const struct seen *longest)
 {
 	struct busy who = {.left = -1, .held = -1};
 	size_t speaker = holders_speaker(&check->holders);
@@ -249,7 +246,7 @@ static void print_holder(struct check *check, const struct seen *longest,
 
 	if (longest != NULL) {
 		who = longest->who;
-		who.holders = count;
+		who.holders = holders_count(&check->holders);
 		if (speaker < check->holders.ballot.quorum->count &&
 		    check->holders.permits[speaker] > 0)
 			who.permits = check->holders.permits[speaker];
@@ -263,9 +260,8 @@ static void print_holder(struct check *check, const struct seen *longest,
 static void look_at_holders(struct check *check)
 {
 	const struct holders *holders = &check->holders;
-	int64_t count;
 	bool unknown;
-	const struct seen *longest = find_longest(holders, &count, &unknown);
+	const struct seen *longest = find_longest(holders, &unknown);
 
 	if (holders_misused(holders) >= quorum_size(holders->ballot.quorum)) {
 		raise(check, LEVEL_CRITICAL);
@@ -277,7 +273,7 @@ static void look_at_holders(struct check *check)
 		buffer_print(&check->text, "free");
 		return;
 	}
-	print_holder(check, longest, count);
+	print_holder(check, longest);
 	if (longest != NULL && longest->who.left == -1) {
 		raise(check, LEVEL_CRITICAL);
 		buffer_print(&check->text, ", with no expiry");

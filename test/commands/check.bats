@@ -61,6 +61,13 @@ judges_the_hold() {
 	judges_the_hold
 }
 
+@test "of more holders than are shown all are counted" {
+	servers_start 1
+	hold_permit 0 0 first web1 11 'read' 1
+	fill 0 < <(printf "ZADD $KEY $(($(date_ms) + 36000000)) token%d\n" {1..1100})
+	checks 0 "$KEY: held by 1101, longest web1 pid 11 'read' for 1h0[0-9]m; since when is not known \| .*" "$KEY"
+}
+
 @test "on three servers KEY is held if a quorum says so" {
 	servers_start 3 --appendonly yes --appendfsync always
 	judges_the_hold
