@@ -1,6 +1,7 @@
 #include "base/duration.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -34,7 +35,8 @@ static int is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* One number and its unit, which is written last: what follows it, or NULL. */
+/* One number and its unit, which is written last: what follows it, or NULL. What is more
+ * than DURATION_MAX becomes just more. */
 static const char *read_part(const char *text, const struct unit **unit,
 			     int64_t *ms)
 {
@@ -46,11 +48,9 @@ static const char *read_part(const char *text, const struct unit **unit,
 	*unit = unit_find(end, length);
 	if (*unit == NULL)
 		return NULL;
-	for (; is_digit(*text); text++, digits++) {
-		whole = whole * 10 + (*text - '0');
-		if (whole > DURATION_MAX)
-			return NULL;
-	}
+	for (; is_digit(*text); text++, digits++)
+		if (whole <= DURATION_MAX)
+			whole = whole * 10 + (*text - '0');
 	scale = (*unit)->ms;
 	if (*text == '.') {
 		/* 1.5h30m: of what is it half? */
@@ -61,17 +61,22 @@ static const char *read_part(const char *text, const struct unit **unit,
 			scale /= 10;
 		}
 	}
-	if (digits == 0 || text != end || whole > DURATION_MAX / (*unit)->ms)
+	if (digits == 0 || text != end)
 		return NULL;
-	*ms = whole * (*unit)->ms + fraction;
+	*ms = whole > DURATION_MAX / (*unit)->ms
+		      ? DURATION_MAX + 1
+		      : whole * (*unit)->ms + fraction;
 	return end + length;
 }
 
 enum duration duration_parse(const char *text, int64_t *ms)
 {
 	const struct unit *unit, *before = NULL;
+	bool negative = *text == '-';
 	int64_t sum = 0, part;
 
+	if (negative)
+		text++;
 	do {
 		text = read_part(text, &unit, &part);
 		if (text == NULL)
@@ -80,9 +85,9 @@ enum duration duration_parse(const char *text, int64_t *ms)
 			return DURATION_NONE;
 		before = unit;
 		sum += part;
-		if (sum > DURATION_MAX)
-			return DURATION_NONE;
 	} while (*text != '\0');
+	if (negative || sum > DURATION_MAX)
+		return DURATION_BEYOND;
 	if (unit == &bare && sum > BARE_MAX)
 		return DURATION_UNCLEAR;
 	*ms = sum;

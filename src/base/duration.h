@@ -14,7 +14,8 @@
 
 enum duration {
 	DURATION_OK,
-	DURATION_NONE,    /* not a duration, or more than DURATION_MAX */
+	DURATION_NONE,   /* not a duration */
+	DURATION_BEYOND, /* more than DURATION_MAX, or one with a '-' before it */
 	DURATION_UNCLEAR, /* a bare number beyond 3600: seconds, or ms? */
 };
 

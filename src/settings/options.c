@@ -32,26 +32,28 @@
 #define ALL (WAITING | RELEASE | EXTEND | LOOKING | BREAK | DOCTOR)
 #define EVERY (ALL | COMMAND_FENCE)
 
-#define WANT_DURATION "a DURATION such as 500ms, 30s or 1h30m"
+#define IN_RANGE "in range: "
 #define DAY INT64_C(86400000)
 
-/* wanted: the result if value is no duration, or not within these bounds. */
+/* range: the result if value is a duration, but not within these bounds. */
 static const char *set_between(struct settings *settings, void *field,
 			       const char *value, int64_t least, int64_t most,
-			       const char *wanted)
+			       const char *range)
 {
 	int64_t *ms = field;
 	char text[80];
 
 	switch (duration_parse(value, ms)) {
 	case DURATION_OK:
-		return *ms < least || *ms > most ? wanted : NULL;
+		return *ms < least || *ms > most ? range : NULL;
+	case DURATION_BEYOND:
+		return range;
 	case DURATION_UNCLEAR:
 		snprintf(text, sizeof(text), "clear: %.20sms or %.20ss?", value,
 			 value);
 		return settings_keep(settings, text);
 	default:
-		return wanted;
+		return "a DURATION such as 500ms, 30s or 1h30m";
 	}
 }
 
@@ -59,14 +61,14 @@ static const char *set_duration(struct settings *settings, void *field,
 				char *value)
 {
 	return set_between(settings, field, value, 0, DURATION_MAX,
-			   WANT_DURATION " (36500d at most)");
+			   IN_RANGE "0 to 36500d");
 }
 
 static const char *set_positive(struct settings *settings, void *field,
 				char *value)
 {
 	return set_between(settings, field, value, 1, DURATION_MAX,
-			   WANT_DURATION " (more than 0, 36500d at most)");
+			   IN_RANGE "1ms to 36500d");
 }
 
 /* A longer lease would be renewed anyway. A shorter one is used up by the drift
@@ -74,14 +76,14 @@ static const char *set_positive(struct settings *settings, void *field,
 static const char *set_ttl(struct settings *settings, void *field, char *value)
 {
 	return set_between(settings, field, value, lease_shortest(), DAY,
-			   WANT_DURATION " (3ms to a day)");
+			   IN_RANGE "3ms to a day");
 }
 
 /* A typing error must not leave a lock behind for years. */
 static const char *set_hold(struct settings *settings, void *field, char *value)
 {
 	return set_between(settings, field, value, 0, DAY,
-			   WANT_DURATION " (a day at most)");
+			   IN_RANGE "0 to a day");
 }
 
 static const char *set_flag(struct settings *settings, void *field, char *value)

@@ -58,15 +58,20 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
-@test "a DURATION that is too long is refused by a message that names the longest" {
+@test "a DURATION that is too short, too long or negative is refused by a message that names the range" {
 	local value
 	right acquire --quarantine 36500d -n key
-	for value in 36501d 36500d1ms 999999999d 99999999999999999999s; do
-		refuses 64 "-w '$value' is not a DURATION such as .* \\(36500d at most\\)$" run -w "$value" "${RUN_TAIL[@]}"
-		refuses 64 "--max-hold '$value' is not a DURATION such as .* \\(more than 0, 36500d at most\\)$" \
-			run --max-hold "$value" "${RUN_TAIL[@]}"
-		refuses 64 "-t '$value' is not a DURATION such as .* \\(3ms to a day\\)$" run -t "$value" "${RUN_TAIL[@]}"
+	for value in 36501d 36500d1ms 999999999d 99999999999999999999s -1; do
+		refuses 64 "-w '$value' is not in range: 0 to 36500d$" run -w "$value" "${RUN_TAIL[@]}"
+		refuses 64 "--max-hold '$value' is not in range: 1ms to 36500d$" run --max-hold "$value" "${RUN_TAIL[@]}"
 	done
+	refuses 64 "--max-hold '0' is not in range: 1ms to 36500d$" run --max-hold 0 "${RUN_TAIL[@]}"
+	for value in 36500d 36501d 0 2ms -1 -1h30m; do
+		refuses 64 "-t '$value' is not in range: 3ms to a day$" run -t "$value" "${RUN_TAIL[@]}"
+		REDLOCK_TTL=$value refuses 78 "REDLOCK_TTL '$value' is not in range: 3ms to a day$" acquire key
+	done
+	refuses 64 "--min-hold '1d1ms' is not in range: 0 to a day$" run --min-hold 1d1ms "${RUN_TAIL[@]}"
+	refuses 64 "-t '10x' is not a DURATION such as 500ms, 30s or 1h30m$" run -t 10x "${RUN_TAIL[@]}"
 	no_row_failed
 }
 

@@ -63,9 +63,7 @@ static void test_bad(void)
 		"s",
 		"ms",
 		".s",
-		"-1",
 		"+1",
-		"-0",
 		" 1",
 		"1 ",
 		"1 s",
@@ -89,7 +87,6 @@ static void test_bad(void)
 		"h30m",
 		"1h.m",
 		"1hm",
-		"36500d1ms",
 		"1mins",
 		"30secs",
 		"1..5",
@@ -103,6 +100,30 @@ static void test_bad(void)
 		"1us",
 		"1mss",
 		"ms1",
+		"-",
+		"--1",
+		"-x",
+		"99999999999999999999x",
+		"36501d36501d",
+	};
+
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		int64_t ms = -7;
+
+		CHECK(duration_parse(bad[i], &ms) == DURATION_NONE,
+		      "'%s' became %lld ms", bad[i], (long long)ms);
+		CHECK(ms == -7, "'%s' is no DURATION, yet was stored as %lld",
+		      bad[i], (long long)ms);
+	}
+}
+
+/* Too much, or less than nothing. */
+static void test_beyond(void)
+{
+	static const char *const beyond[] = {
+		"-1",
+		"-0",
+		"36500d1ms",
 		"36501d",
 		"999999999d",
 		"3153600001",
@@ -114,15 +135,18 @@ static void test_bad(void)
 		"99999999999999999999999999999999999999999",
 		"36500.9d",
 		"3153600000.5",
+		"-1h30m",
+		"36499d24h1ms",
+		"99999999999999999999d99999999999999999999h9999999999999999s",
 	};
 
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT(beyond); i++) {
 		int64_t ms = -7;
 
-		CHECK(duration_parse(bad[i], &ms) == DURATION_NONE,
-		      "'%s' became %lld ms", bad[i], (long long)ms);
-		CHECK(ms == -7, "'%s' is no DURATION, yet was stored as %lld",
-		      bad[i], (long long)ms);
+		CHECK(duration_parse(beyond[i], &ms) == DURATION_BEYOND,
+		      "'%s' is not said to be beyond", beyond[i]);
+		CHECK(ms == -7, "'%s' was stored as %lld", beyond[i],
+		      (long long)ms);
 	}
 }
 
@@ -171,6 +195,7 @@ int main(void)
 {
 	test_good();
 	test_bad();
+	test_beyond();
 	test_unclear();
 	test_format();
 	return check_result();
