@@ -140,7 +140,7 @@ int note_write(struct own_notes *own, pid_t kept, struct lock *const *locks,
 	return own->note < 0 ? -1 : 0;
 }
 
-/* "RESULT UNSURE CODE LENGTH TEXT" of each, by rank. */
+/* "RESULT UNSURE CODE LENGTH TEXT" of each, by rank; an earlier redlock's has no UNSURE. */
 static void append_partings(const struct own_notes *own,
 			    struct lock *const *locks, size_t count,
 			    const struct parting *partings)
@@ -392,14 +392,18 @@ bool note_leaves(const struct note *note)
 	       memcmp(answer, LEAVES, sizeof(answer)) == 0;
 }
 
-static bool read_parting(const char **at, const char *end,
+/* says_unsure: an earlier redlock says nothing of that. */
+static bool read_parting(const char **at, const char *end, bool says_unsure,
 			 struct parting *parting)
 {
-	int64_t result, unsure, code, length;
+	int64_t result, unsure = 0, code, length;
 
-	if (number_read(at, 0, LOCK_ERROR, &result) < 0 || *(*at)++ != ' ' ||
-	    number_read(at, 0, 1, &unsure) < 0 || *(*at)++ != ' ' ||
-	    number_read(at, 0, 255, &code) < 0 || *(*at)++ != ' ' ||
+	if (number_read(at, 0, LOCK_ERROR, &result) < 0 || *(*at)++ != ' ')
+		return false;
+	if (says_unsure &&
+	    (number_read(at, 0, 1, &unsure) < 0 || *(*at)++ != ' '))
+		return false;
+	if (number_read(at, 0, 255, &code) < 0 || *(*at)++ != ' ' ||
 	    number_read(at, 0, (int64_t)sizeof(parting->error.text) - 1,
 			&length) < 0 ||
 	    *(*at)++ != ' ' || end - *at < length)
@@ -411,26 +415,36 @@ static bool read_parting(const char **at, const char *end,
 	return true;
 }
 
+/* Whether they are all, up to the end: so it is seen which of the two forms they have. */
+static bool read_all(const char *at, const char *end, bool says_unsure,
+		     struct lock *const *locks, size_t count,
+		     struct parting partings[LOCKS_MOST])
+{
+	size_t order[LOCKS_MOST];
+
+	sort(order, locks, count);
+	for (size_t i = 0; i < count; i++)
+		if (!read_parting(&at, end, says_unsure, &partings[order[i]]))
+			return false;
+	return at == end;
+}
+
 bool note_read_partings(const struct note *note, struct lock *const *locks,
 			size_t count, struct parting partings[LOCKS_MOST])
 {
 	const size_t most = count * (sizeof(partings[0].error.text) + 64);
-	size_t order[LOCKS_MOST];
 	struct buffer text = {0};
 	bool all = false;
-	const char *at;
 	ssize_t got;
 
-	sort(order, locks, count);
 	buffer_reserve(&text, most + 1);
 	got = read(note->fd, text.data, most);
 	if (got > 0) {
 		text.data[got] = '\0';
-		at = text.data;
-		all = true;
-		for (size_t i = 0; i < count && all; i++)
-			all = read_parting(&at, text.data + got,
-					   &partings[order[i]]);
+		all = read_all(text.data, text.data + got, true, locks, count,
+			       partings) ||
+		      read_all(text.data, text.data + got, false, locks, count,
+			       partings);
 	}
 	buffer_release(&text);
 	return all;

@@ -14,7 +14,7 @@
  *
  * An earlier redlock's keeper has no note of servers. It only knows SIGUSR1, at which it
  * ends and leaves the locks to whoever has sent it. One that has such a note gives the
- * locks back at SIGUSR2.
+ * locks back at SIGUSR2, and says what came of it with or without what is unsure.
  *
  * A note is removed once its keeper's pid is nobody's. What /proc does not show, or not
  * to us, may live: it is neither signalled nor forgotten.

@@ -270,6 +270,38 @@ setup() {
 	[[ ! $(find "$XDG_RUNTIME_DIR/redlock" -name 'keeper-*' -o -name 'servers-*') ]]
 }
 
+# earlier_keeper PARTINGS TOKEN [OTHER]: one of an earlier redlock has given KEY back, and $KEY-2, which has the token
+# OTHER; once it is dismissed it says these PARTINGS.
+earlier_keeper() {
+	printf '%s\n%s' "$2" "$KEY" ${3+$'\n'"$3" "$KEY-2"} >"$TMP/locks"
+	PARTINGS=$1 NOTE=$(stat -Lc %i /proc/self/ns/pid) script earlier <<-'end'
+		note=$XDG_RUNTIME_DIR/redlock/keeper-$NOTE-$$ servers=$XDG_RUNTIME_DIR/redlock/servers-$NOTE-$$
+		trap 'printf %s "$PARTINGS" >>"$note"; rm "$note" "$servers"; exit' USR2
+		echo "$REDLOCK_SERVERS" >"$servers"
+		{ printf '%s ' "$(sed 's/.*) //' /proc/$$/stat | cut -d ' ' -f 20)"; cat "$TMP/locks"; } >"$note"
+		said ready
+		while :; do sleep 0.05; done
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	rm "$TMP/said"
+}
+
+@test "what an earlier redlock's keeper says of the locks is understood, which is nothing of what is unsure" {
+	mkdir -p -m 700 "$XDG_RUNTIME_DIR/redlock"
+	earlier_keeper '0 0 0 ' token
+	redlock release "$KEY" token
+	expect 0
+	finish earlier
+	earlier_keeper '0 0 0 0 0 0 ' one other
+	redlock release --also "$KEY-2" "$KEY" one=other
+	expect 0
+	finish earlier
+	earlier_keeper '0 0 0 2 1 19 1 1 1 was not there' one other
+	redlock release --also "$KEY-2" "$KEY" one=other
+	expect 1 '' "redlock: $KEY-2: not held by this token: 1 1 1 was not there"
+	finish earlier
+}
+
 # native: a keeper is found by its title, which valgrind keeps
 # bats test_tags=native
 @test "a release during a slow renewal is no loss, although that renewal finds no lock" {
