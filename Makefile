@@ -92,14 +92,13 @@ lint: tests
 
 ## install     to DESTDIR and PREFIX, or BINDIR, LIBDIR, MANDIR, COMPLETIONDIR
 install: all
-	install -D $(BUILD)/redlock $(DESTDIR)$(BINDIR)/redlock
-	install -m 644 scripts/redlock.sh $(DESTDIR)$(BINDIR)
-	install -d $(addprefix $(DESTDIR),$(MODULEDIR) $(COMPLETIONDIR) $(ZSHDIR) $(FISHDIR) $(sort $(dir $(PAGES))))
-	install -m 644 $(BUILD)/redlock-tls.so $(DESTDIR)$(MODULEDIR)
-	install -m 644 scripts/redlock.bash-completion $(DESTDIR)$(COMPLETIONDIR)/redlock
-	install -m 644 scripts/redlock.zsh-completion $(DESTDIR)$(ZSHDIR)/_redlock
-	install -m 644 scripts/redlock.fish $(DESTDIR)$(FISHDIR)
-	for page in $(PAGES); do install -m 644 man/$${page##*/} $(DESTDIR)$$page || exit; done
+	scripts/place 644 $(BUILD)/redlock-tls.so $(DESTDIR)$(MODULEDIR)/redlock-tls.so
+	scripts/place 755 $(BUILD)/redlock $(DESTDIR)$(BINDIR)/redlock
+	scripts/place 644 scripts/redlock.sh $(DESTDIR)$(BINDIR)/redlock.sh
+	scripts/place 644 scripts/redlock.bash-completion $(DESTDIR)$(COMPLETIONDIR)/redlock
+	scripts/place 644 scripts/redlock.zsh-completion $(DESTDIR)$(ZSHDIR)/_redlock
+	scripts/place 644 scripts/redlock.fish $(DESTDIR)$(FISHDIR)/redlock.fish
+	for page in $(PAGES); do scripts/place 644 man/$${page##*/} $(DESTDIR)$$page || exit; done
 	for page in $(SHARED); do \
 		ln -sf redlock-$${page#*=}.1 $(DESTDIR)$(MANDIR)/man1/redlock-$${page%=*}.1 || exit; done
 

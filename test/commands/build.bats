@@ -126,6 +126,51 @@ installed() {
 	[[ ! $(installed "$TMP/root") && ! -d $TMP/root/usr/lib/some-triplet/redlock ]]
 }
 
+# installs STATUS: make install ends so, with an install(1) that cuts what it copies first, and fails if it copies $FAILING.
+installs() {
+	mkdir -p "$TMP/bin"
+	cat >"$TMP/bin/install" <<-'end'
+		#!/bin/sh
+		for target; do :; done
+		[ "$1" = -d ] || printf '#!' >"$target" || exit
+		"$LIVE" --version >/dev/null 2>&1 || echo "not whole while there is a new $target" >>"$SAID"
+		case " $* " in *" $FAILING "*) exit 1 ;; esac
+		exec "$INSTALL" "$@"
+	end
+	chmod +x "$TMP/bin/install"
+	LIVE=$TMP/root/usr/local/bin/redlock SAID=$TMP/said INSTALL=$(type -P install) PATH=$TMP/bin:$PATH \
+		run makes -s DESTDIR="$TMP/root" install
+	[[ $status == "$1" && ! -s $TMP/said ]] || { cat "$TMP/said" && false; }
+}
+
+# listed: what is installed, with its content
+listed() {
+	(cd "$TMP/root" && find . ! -type d -exec sha1sum {} + | sort)
+}
+
+@test "make install replaces each file at once, the program last, and leaves nothing behind if it fails" {
+	tree
+	local program=$TMP/root/usr/local/bin/redlock module=$TMP/root/usr/local/lib/redlock/redlock-tls.so inode
+	makes -s DESTDIR="$TMP/root" install
+	listed >"$TMP/once"
+	export FAILING
+	for FAILING in build/redlock-tls.so build/redlock scripts/redlock.sh man/redlock-run.1; do
+		installs 2
+		listed | diff "$TMP/once" -
+	done
+	# the module is the new one before the program is
+	FAILING=build/redlock
+	inode=$(stat -c %i "$program")
+	echo older >"$module"
+	installs 2
+	[[ $(stat -c %i "$program") == "$inode" ]]
+	listed | diff "$TMP/once" -
+	FAILING=none
+	installs 0
+	[[ $(stat -c %i "$program") != "$inode" ]]
+	listed | diff "$TMP/once" -
+}
+
 @test "a place with a blank is refused, and no other file is removed" {
 	tree
 	touch "$TMP/my"
