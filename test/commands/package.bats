@@ -77,6 +77,14 @@ installed() {
 	done
 }
 
+@test "scripts/package refuses a path with a blank before it builds" {
+	cp -a "$SOURCE" "$TMP/a source"
+	printf '#!/bin/sh\necho "bootstrap $*"\nexit 1\n' >"$TMP/a source/scripts/bootstrap"
+	run -64 "$TMP/a source/scripts/package" deb
+	[[ $output == "package: the path of the source must not contain blanks: '$TMP/a source'" ]]
+	run -0 "$TMP/a source/scripts/package" --help
+}
+
 @test "the changelog is one of Debian's, and one of rpm's" {
 	"$PARTS/changes" deb <"$PARTS/changelog" >"$TMP/deb"
 	[[ $(head -n 1 "$TMP/deb") == "redlock ($(version)-1) unstable; urgency=medium" ]]
