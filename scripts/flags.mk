@@ -50,7 +50,7 @@ $(file >>$(BUILD)/probed.mk,BUILT_FLAGS = $(subst $$,$$$$,$(BUILT_FLAGS)))
 $(file >$(BUILD)/flags,$(FLAGS))
 endif
 ifneq ($(BUILT_H),$(file <$(BUILD)/built.h))
-$(shell rm -f $(BUILD)/built.h)
+$(if $(shell rm -f $(BUILD)/built.h && echo yes),,$(error $(BUILD) cannot be written to: name another directory with BUILD=DIR))
 $(file >$(BUILD)/built.h,$(BUILT_H))
 endif
 endif

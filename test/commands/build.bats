@@ -98,6 +98,15 @@ rebuilt() {
 	[[ $status == 0 ]]
 }
 
+@test "a build directory that cannot be written to is told of, and how to name another" {
+	tree
+	mkdir "$TMP/bin"
+	printf '#!/bin/sh\necho "rm: Read-only file system" >&2\nexit 1\n' >"$TMP/bin/rm"
+	chmod +x "$TMP/bin/rm"
+	PATH=$TMP/bin:$PATH run makes PREFIX=/other install
+	[[ $status == 2 && $output == *'build cannot be written to: name another directory with BUILD=DIR'* ]]
+}
+
 # installed ROOT: the files there, and links
 installed() {
 	(cd "$1" && find . ! -type d | sort)
