@@ -25,8 +25,8 @@ if [[ ${BATS_TEST_NAME-} ]]; then
 		set +T
 		declare -ft "$BATS_TEST_NAME"
 		BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
-		trap "((LINENO == 1)) || # that of traps
-			BATS_DEBUG_LAST_STACK_TRACE=(\"\$LINENO \$BATS_TEST_NAME \$BATS_TEST_SOURCE\")" DEBUG
+		# in one line, as lines count here, too; line 1 is that of traps
+		trap "((LINENO == 1)) || BATS_DEBUG_LAST_STACK_TRACE=(\"\$LINENO \$BATS_TEST_NAME \$BATS_TEST_SOURCE\")" DEBUG
 	}'
 	# shellcheck disable=SC2034 # bats reads it
 	bats_error_trap() { bats_check_status_from_trap; }
