@@ -179,6 +179,9 @@ static const struct meaning meanings[] = {
 			  "KEY is on its way to another node of the cluster "
 			  "(ASK, TRYAGAIN)",
 			  "try again soon"},
+	[CAUSE_LEFT_CLUSTER] = {EXIT_UNREACHED, true, false,
+				"it is not a node of a cluster",
+				"was it started without cluster-enabled?"},
 	[CAUSE_PLAIN_PORT] = {EXIT_UNREACHED, true, false, "",
 			      "do its Sentinels or nodes name its port for "
 			      "TLS? See redlock-servers(7)"},
@@ -350,6 +353,8 @@ enum cause cause_elsewhere(enum cause cause)
 	case CAUSE_ASK:
 	case CAUSE_TRY_AGAIN:
 		return CAUSE_MOVING;
+	case CAUSE_NO_CLUSTER:
+		return CAUSE_LEFT_CLUSTER;
 	default:
 		return cause;
 	}

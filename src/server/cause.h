@@ -77,6 +77,7 @@ enum cause {
 	CAUSE_OLD_MASTER,
 	CAUSE_OTHER_NODE,
 	CAUSE_MOVING,
+	CAUSE_LEFT_CLUSTER,
 	CAUSE_SENTINEL_LOGIN, /* Sentinels require a login, or another one */
 };
 

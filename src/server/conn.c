@@ -229,6 +229,9 @@ static void greet(struct conn *conn)
 		   (const char *[]){"CLIENT", "SETNAME", "redlock"}, 3);
 	if (conn->identify)
 		ask_who_it_is(conn);
+	else if (conn->in_cluster)
+		greet_with(conn, OWED_MODE, (const char *[]){"INFO", "server"},
+			   2);
 }
 
 int conn_open(struct conn *conn, const struct endpoint *at)
@@ -373,11 +376,26 @@ static void ask_for_user(struct conn *conn)
 	conn->withholds = true;
 }
 
+static int refuse_loner(struct conn *conn)
+{
+	enum cause cause = CAUSE_NO_CLUSTER;
+	bool unused;
+
+	if (conn->found != NULL)
+		cause = cause_elsewhere(cause);
+	return fail(conn, cause, cause_words(cause, &unused));
+}
+
 static int take_greeting(struct conn *conn, enum owed_kind kind,
 			 const struct reply *reply)
 {
 	bool refused = reply->failure != NULL;
 
+	if (conn->in_cluster && (kind == OWED_INFO || kind == OWED_MODE) &&
+	    !refused && identity_is_alone(reply))
+		return refuse_loner(conn);
+	if (kind == OWED_MODE)
+		return 0; /* it need not say */
 	conn->complained = refused;
 	if (kind == OWED_CONFIG && !refused) {
 		identity_read_config(&conn->identity, reply);

@@ -25,6 +25,11 @@
  * was not known before that this question is needed, so its answer comes after the first
  * replies. These are withheld until then.
  *
+ * A server that a cluster's URL names may have been started without cluster-enabled since.
+ * It would have every KEY, and grant what others hold at the nodes of the cluster. So
+ * INFO is asked for, if only for that, of every server that such a URL leads to; if it
+ * says that the server is in no cluster the connection ends before an answer is read.
+ *
  * Replicas. If `replicas` is set, a replicated request is followed by WAIT in the same
  * write. If its answer is a promise (an array that begins with 1, as a script of ours
  * answers when it has granted or kept something), it is handed over only when that
@@ -62,6 +67,7 @@ enum owed_kind {
 	OWED_LOGIN,
 	OWED_NAME,
 	OWED_INFO,
+	OWED_MODE,
 	OWED_CONFIG,
 	OWED_USER,
 	OWED_ASKED,
@@ -91,9 +97,12 @@ struct conn {
 	bool login_optional; /* answers count even if the login was refused */
 	bool identify;       /* ask for struct identity */
 	bool doubts; /* ... and, if it is doubtful, whether its file was read */
-	bool listens;               /* hands over messages, as owed to nobody */
-	int64_t replicas;           /* that replicated requests need; 0: none */
-	int64_t replica_time;       /* ms that these have, more than 0 */
+	bool in_cluster;      /* a server that says it is in no cluster does not
+			  * count: neither its answers nor its word for where
+			  * KEY is */
+	bool listens;         /* hands over messages, as owed to nobody */
+	int64_t replicas;     /* that replicated requests need; 0: none */
+	int64_t replica_time; /* ms that these have, more than 0 */
 	struct reply_bounds bounds; /* bounds.wide: takes larger replies */
 	struct stream stream;
 	struct redisReader *reader;

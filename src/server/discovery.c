@@ -33,6 +33,7 @@ struct discovery *discovery_new(const struct url *url)
 		seed->url = url_seed(url, i);
 		conn_init(&seed->conn, &seed->url, false, false);
 		seed->conn.login_optional = true;
+		seed->conn.in_cluster = url->kind == URL_CLUSTER;
 		seed->conn.bounds.wide = asks_names(discovery);
 		seed->conn.stream.keep_alive = true;
 	}

@@ -62,6 +62,26 @@ int identity_read_info(struct identity *identity, const struct reply *reply)
 	return 0;
 }
 
+static bool is_word(const char *text, size_t length, const char *word)
+{
+	return length == strlen(word) && memcmp(text, word, length) == 0;
+}
+
+/* Valkey may call it server_mode. */
+bool identity_is_alone(const struct reply *info)
+{
+	const char *text = info->count == 1 ? info->value[0].text : NULL;
+	const char *mode = NULL;
+	size_t length = 0;
+
+	if (text != NULL)
+		mode = identity_find(text, "\nredis_mode:", &length);
+	if (text != NULL && mode == NULL)
+		mode = identity_find(text, "\nserver_mode:", &length);
+	return mode != NULL && (is_word(mode, length, "standalone") ||
+				is_word(mode, length, "sentinel"));
+}
+
 static bool is_text(const struct value *value, const char *text)
 {
 	return value->text != NULL && strcmp(value->text, text) == 0;

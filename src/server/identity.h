@@ -37,6 +37,11 @@ struct identity {
 /* Reads the answer to INFO server. -1 if it is none. */
 int identity_read_info(struct identity *identity, const struct reply *reply);
 
+/* Whether a server says in this answer to INFO server that it is in no cluster.
+ * One that says nothing of it may be in one. (Dragonfly said so in clusters, too,
+ * until 2024.) */
+bool identity_is_alone(const struct reply *info);
+
 /* The value of "\nname:" in an INFO's text, and its length; NULL for none. */
 const char *identity_find(const char *text, const char *name, size_t *length);
 

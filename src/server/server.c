@@ -31,6 +31,7 @@ void server_init(struct server *server, struct url *url, bool identify,
 	memset(server, 0, sizeof(*server));
 	server->url = *url;
 	conn_init(&server->conn, &server->url, identify, doubts);
+	server->conn.in_cluster = server->url.kind == URL_CLUSTER;
 	server->discovery = discovery_new(&server->url);
 	server->again = deadline_never();
 	*url = (struct url){0};

@@ -652,7 +652,7 @@ nobody_has() {
 	start=$NOW
 	takes_none 69 'redis\+cluster://.*' -t 5m --server-timeout 20s
 	((NOW - start < 10000))
-	(($(wc -l <"$SEEDS/1.log") < 50))
+	(($(grep -c "^b.EXISTS" "$SEEDS/1.log") < 15))
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0),$(seed_address 1),$(seed_address 2)
 	takes_none 69 "redis\\+cluster://.*: $(seed_address 0): $(seed_address 1), .*" -t 5m --server-timeout 20s
 	# both of a pair name the other one
@@ -667,13 +667,16 @@ nobody_has() {
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0)
 	seed_says 0 '*' "-MOVED 5 $(seed_address 0)\r\n"
 	takes_none 69 'redis\+cluster://.*' -t 5m --server-timeout 20s
-	(($(wc -l <"$SEEDS/0.log") < 50))
+	(($(grep -c "^b.EXISTS" "$SEEDS/0.log") < 15))
 }
 
 @test "a node may have a name, an IPv6 address, or none but a port" {
 	local port
 	seeds_start 1
-	servers_start_tcp 1
+	servers_start_tcp 1 --cluster-enabled yes
+	# shellcheck disable=SC2046 # words
+	[[ $(rcli 0 CLUSTER ADDSLOTS $(seq 0 16383)) == OK ]]
+	wait_until 'in_order 0'
 	REDLOCK_SERVERS=redis+cluster://$(seed_address 0)
 	port=$(<"$SERVERS/0/port")
 	seed_says 0 EXISTS "-MOVED 5 localhost:$port\\r\\n"
@@ -707,6 +710,52 @@ nobody_has() {
 	done
 	no_row_failed
 	[[ ! -e $TMP/ran ]]
+}
+
+# ---------------------------------------------------------------- nodes that are none any more
+
+# comes_back I [OPTION...]: it was killed, and is started with these redis-server OPTIONs only.
+comes_back() {
+	local i=$1
+	shift
+	server_kill "$i"
+	printf '%s\n' "$@" >"$SERVERS/$i/args"
+	server_launch "$i"
+	server_ready "$i"
+}
+
+@test "a seed that comes back without cluster-enabled has no vote: a lock on another node has one holder" {
+	local seed
+	cluster_start 3
+	KEY=$(key_on 0 3)
+	seed=redis+cluster://$(address 1)
+	start 0 -S "$seed"
+	comes_back 1
+	takes_none 69 "redis\\+cluster://$(address 1):6379: no majority of its nodes says where KEY is: $(address 1):6379: it is not a node of a cluster: use redis:// for a single server" -S "$seed"
+	rm -r "$PLACES"
+	takes_none 69 "redis\\+cluster://$(address 1):6379: .*: it is not a node of a cluster: use redis:// for a single server" -S "$seed"
+	redlock doctor -S "$seed"
+	[[ $status == 69 && $output == *"$(address 1):6379: error: "*": it is not a node of a cluster: use redis:// for a single server"* ]]
+	[[ $(rcli 1 DBSIZE) == 0 ]]
+	goes_on 0
+}
+
+@test "a node that the others name, and that came back without cluster-enabled, grants nothing: it is waited for" {
+	local others args
+	cluster_start 3
+	KEY=$(key_on 2 3)
+	others=redis+cluster://$(address 0),$(address 1)
+	locks 2 -S "$others"
+	mapfile -t args <"$SERVERS/2/args"
+	comes_back 2
+	takes_none 69 "redis\\+cluster://[^ ]*: $(address 2):6379: it is not a node of a cluster: was it started without cluster-enabled\\?" -S "$others"
+	redlock list -S "$others"
+	expect 69 '' "redlock: redis\\+cluster://.*: $(address 2):6379: it is not a node of a cluster: .*"
+	spawn waiter "$REDLOCK" run -S "$others" -w 60s "$KEY" echo ran
+	wait_until '[[ $(<"$TMP/waiter.err") == *"still waiting: "*"not a node"* ]]'
+	comes_back 2 "${args[@]}"
+	finish waiter
+	expect 0 ran "redlock: $KEY: still waiting: .*"
 }
 
 # ---------------------------------------------------------------- remembered places

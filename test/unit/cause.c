@@ -298,9 +298,10 @@ int main(void)
 	/* a server that others have named is the wrong one for a while only */
 	CHECK(cause_is_transient(cause_elsewhere(CAUSE_REPLICA)) &&
 		      cause_is_transient(cause_elsewhere(CAUSE_MOVED)) &&
-		      cause_is_transient(cause_elsewhere(CAUSE_ASK)),
+		      cause_is_transient(cause_elsewhere(CAUSE_ASK)) &&
+		      cause_is_transient(cause_elsewhere(CAUSE_NO_CLUSTER)),
 	      "elsewhere");
-	for (enum cause cause = 0; cause <= CAUSE_MOVING; cause++)
+	for (enum cause cause = 0; cause <= CAUSE_LEFT_CLUSTER; cause++)
 		CHECK(cause_code(cause) != EXIT_DONE, "%d", cause);
 	return check_result();
 }

@@ -147,6 +147,42 @@ static void check_uptime(const char *uptime, int expected, bool set_back)
 	      "up for %s s", uptime);
 }
 
+static bool alone;
+
+static void try_mode(struct identity *identity, const struct reply *reply)
+{
+	(void)identity;
+	alone = identity_is_alone(reply);
+}
+
+static void check_mode(const char *line, bool expected)
+{
+	char info[200], said[250];
+
+	snprintf(info, sizeof(info), "# Server\r\nrun_id:" ID "\r\n%s", line);
+	snprintf(said, sizeof(said), "$%zu\r\n%s\r\n", strlen(info), info);
+	hear(NULL, said, try_mode);
+	CHECK(alone == expected, "%s", line);
+}
+
+static void check_modes(void)
+{
+	check_mode("redis_mode:standalone\r\n", true);
+	check_mode("redis_mode:sentinel\r\n", true);
+	check_mode("server_mode:standalone\r\nos:Linux\r\n", true);
+	check_mode("redis_mode:cluster\r\n", false);
+	check_mode("server_mode:cluster\r\n", false);
+	/* it does not say */
+	check_mode("", false);
+	check_mode("redis_mode:\r\n", false);
+	check_mode("redis_mode:stand\r\n", false);
+	check_mode("redis_mode:standalone?\r\n", false);
+	hear(NULL, "*0\r\n", try_mode);
+	CHECK(!alone, "no text");
+	hear(NULL, "+OK\r\n", try_mode);
+	CHECK(!alone, "no INFO");
+}
+
 int main(void)
 {
 	const long day = LEASE_LONGEST / 1000;
@@ -165,6 +201,7 @@ int main(void)
 	check_doubt("redis_version:7.0.15\r\n", 1, EVERYSEC, true, false);
 	check_doubt("redis_version:5.0.14\r\n", 1, EVERYSEC, false, false);
 	check_users();
+	check_modes();
 	/* a clock that was set back to before its start */
 	check_uptime("0", 0, false);
 	check_uptime("-1", 0, true);
