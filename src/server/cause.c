@@ -182,6 +182,9 @@ static const struct meaning meanings[] = {
 	[CAUSE_LEFT_CLUSTER] = {EXIT_UNREACHED, true, false,
 				"it is not a node of a cluster",
 				"was it started without cluster-enabled?"},
+	[CAUSE_LOST_MASTER] = {EXIT_UNREACHED, true, false, "",
+			       "they knew it before; SENTINEL MONITOR there "
+			       "names it again"},
 	[CAUSE_PLAIN_PORT] = {EXIT_UNREACHED, true, false, "",
 			      "do its Sentinels or nodes name its port for "
 			      "TLS? See redlock-servers(7)"},
@@ -355,6 +358,8 @@ enum cause cause_elsewhere(enum cause cause)
 		return CAUSE_MOVING;
 	case CAUSE_NO_CLUSTER:
 		return CAUSE_LEFT_CLUSTER;
+	case CAUSE_NO_MASTER:
+		return CAUSE_LOST_MASTER;
 	default:
 		return cause;
 	}

@@ -73,11 +73,13 @@ enum cause {
 	CAUSE_SCRIPT,
 	CAUSE_TRANSACTION,
 
-	/* the same, of a server that Sentinels or nodes have named */
+	/* the same, of a server that Sentinels or nodes have named, or of those
+	 * that have named one before */
 	CAUSE_OLD_MASTER,
 	CAUSE_OTHER_NODE,
 	CAUSE_MOVING,
 	CAUSE_LEFT_CLUSTER,
+	CAUSE_LOST_MASTER,
 	CAUSE_SENTINEL_LOGIN, /* Sentinels require a login, or another one */
 };
 
@@ -94,7 +96,8 @@ struct error_reply cause_of(const char *failure);
  * that connects. */
 struct error_reply cause_of_login(const char *failure);
 
-/* What it is if Sentinels or nodes have named the server. */
+/* What it is if Sentinels or nodes have named the server, or if those who say so have
+ * named it before: then it may pass. */
 enum cause cause_elsewhere(enum cause cause);
 
 /* What it is if Sentinels have refused us, and not the server. */

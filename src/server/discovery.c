@@ -416,6 +416,14 @@ static enum discovered decide(struct discovery *discovery)
 	return known ? DISCOVERY_CONFIRMED : DISCOVERY_CHANGED;
 }
 
+/* These seeds have named a server before, in this process. So the URL is right, and
+ * what is wrong with them may pass. */
+static void soften(const struct discovery *discovery, struct refusal *refusal)
+{
+	if (discovery->confirmed > 0)
+		refusal->cause = cause_elsewhere(refusal->cause);
+}
+
 size_t discovery_prepare(struct discovery *discovery, struct pollfd *polled,
 			 struct deadline *until)
 {
@@ -440,6 +448,7 @@ enum discovered discovery_pump(struct discovery *discovery,
 		if (conn_pump(&seed->conn, polled[i].revents, on_reply,
 			      &asked) < 0)
 			seed->waiting = false;
+		soften(discovery, &seed->conn.refusal);
 	}
 	return decide(discovery);
 }

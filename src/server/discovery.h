@@ -39,6 +39,11 @@
  * holder can follow a stale master for one lease at most: at the next renewal
  * the new master either confirms the lock, or the lock is lost.
  *
+ * A name that the Sentinels do not know, and a server that is not in cluster mode, is a
+ * wrong URL, which no waiting will change. But if the same seeds have named a server
+ * before, in this process, it is waited through: a master is pointed elsewhere by SENTINEL
+ * REMOVE and then MONITOR, and a node may come back with its cluster.
+ *
  * What may be a grant (the answer to a sticky request, server.h), an answer that
  * took more than a second, and a message, is read only if the seeds
  * have confirmed the address in the last second, or do so now: a master that hung

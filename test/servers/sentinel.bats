@@ -208,6 +208,23 @@ redlock: $KEY: .*"
 	(($(grep -c SENTINEL "$SEEDS/0.log") < 80))
 }
 
+@test "a master that is removed and named anew meanwhile is waited for" {
+	local others token
+	sentinels_start 0
+	token=$("$REDLOCK" acquire -t 60s "$KEY")
+	spawn waiter "$REDLOCK" run -w 60s "$KEY" echo ran
+	wait_until 'queued 1 0'
+	sentinels_each SENTINEL REMOVE main
+	others="no majority of its Sentinels names a master: .*it does not know a master of that name"
+	wait_until '[[ $(<"$TMP/waiter.err") == *"does not know a master"* ]]'
+	# one that begins now cannot know that there ever was one
+	takes_none 69 "redis\\+sentinel://.*: $others.*: is the name after the last / in -S right\\?"
+	all_name 0
+	give_back
+	finish waiter
+	expect 0 ran "redlock: $KEY: still waiting: redis\\+sentinel://.*: $others.*: they knew it before; SENTINEL MONITOR there names it again"
+}
+
 @test "one Sentinel that knows the master is not enough where two do not" {
 	sentinels_start 0
 	sentinels rcli 0 SENTINEL REMOVE main

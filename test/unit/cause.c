@@ -299,9 +299,10 @@ int main(void)
 	CHECK(cause_is_transient(cause_elsewhere(CAUSE_REPLICA)) &&
 		      cause_is_transient(cause_elsewhere(CAUSE_MOVED)) &&
 		      cause_is_transient(cause_elsewhere(CAUSE_ASK)) &&
-		      cause_is_transient(cause_elsewhere(CAUSE_NO_CLUSTER)),
+		      cause_is_transient(cause_elsewhere(CAUSE_NO_CLUSTER)) &&
+		      cause_is_transient(cause_elsewhere(CAUSE_NO_MASTER)),
 	      "elsewhere");
-	for (enum cause cause = 0; cause <= CAUSE_LEFT_CLUSTER; cause++)
+	for (enum cause cause = 0; cause <= CAUSE_LOST_MASTER; cause++)
 		CHECK(cause_code(cause) != EXIT_DONE, "%d", cause);
 	return check_result();
 }
