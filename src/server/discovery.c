@@ -453,6 +453,18 @@ enum discovered discovery_pump(struct discovery *discovery,
 	return decide(discovery);
 }
 
+/* What a seed has said, or why it has not. */
+static const char *quote(const struct discovery *discovery,
+			 const struct seed *seed, char name[ENDPOINT_TEXT])
+{
+	if (seed->names[0].host != NULL)
+		return endpoint_format(name, &seed->names[0]);
+	if (seed->conn.refusal.text[0] != '\0')
+		return seed->conn.refusal.text;
+	/* the others have decided it before */
+	return discovery->seeking ? "no answer" : "not waited for";
+}
+
 void discovery_explain(const struct discovery *discovery,
 		       struct refusal *refusal)
 {
@@ -466,18 +478,13 @@ void discovery_explain(const struct discovery *discovery,
 				    "master");
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
 		const struct seed *seed = &discovery->seeds[i];
-		const struct refusal *why = &seed->conn.refusal;
-		const char *said =
-			why->text[0] != '\0' ? why->text : "no answer";
 		char name[ENDPOINT_TEXT];
 
-		if (seed->names[0].host != NULL)
-			said = endpoint_format(name, &seed->names[0]);
 		if (length < size)
 			length += snprintf(refusal->text + length,
 					   (size_t)(size - length), "%s%s: %s",
 					   i == 0 ? ": " : ", ", seed->url.name,
-					   said);
+					   quote(discovery, seed, name));
 	}
 	refusal->cause = refusals_cause(&refusals, discovery->url->seed_count);
 	if (discovery->url->kind == URL_SENTINEL)

@@ -132,7 +132,8 @@ size_t discovery_prepare(struct discovery *discovery, struct pollfd *polled,
 enum discovered discovery_pump(struct discovery *discovery,
 			       const struct pollfd *polled);
 
-/* Why there is no address. */
+/* Why there is no address, and what each seed said. One whose answer could change
+ * nothing any more was not waited for. */
 void discovery_explain(const struct discovery *discovery,
 		       struct refusal *refusal);
 

@@ -225,6 +225,19 @@ redlock: $KEY: .*"
 	expect 0 ran "redlock: $KEY: still waiting: redis\\+sentinel://.*: $others.*: they knew it before; SENTINEL MONITOR there names it again"
 }
 
+@test "a Sentinel whose answer could change nothing is said not to have been waited for" {
+	local i
+	seeds_start 3
+	for i in 0 1; do seed_says "$i" SENTINEL '*-1\r\n'; done
+	seed_says 2 SENTINEL ''
+	takes_none 69 "redis\\+sentinel://.*, $(seed_address 1): it does not know a master of that name, $(seed_address 2): not waited for: is the name .*" \
+		-S "redis+sentinel://$(seed_address 0),$(seed_address 1),$(seed_address 2)/main" -t 5m --server-timeout 60s
+	# it is silent when the time is over
+	seed_says 1 SENTINEL ''
+	takes_none 69 "redis\\+sentinel://.*, $(seed_address 1): no answer, $(seed_address 2): no answer: .*" \
+		-S "redis+sentinel://$(seed_address 0),$(seed_address 1),$(seed_address 2)/main" --server-timeout "$((500 * SLOW))ms"
+}
+
 @test "one Sentinel that knows the master is not enough where two do not" {
 	sentinels_start 0
 	sentinels rcli 0 SENTINEL REMOVE main
