@@ -96,9 +96,10 @@ static void on_nodes(void *context, size_t i, const struct reply *reply)
 static int explain(const struct census *census, struct server *server)
 {
 	struct refusals refusals = {0};
-	char text[REFUSAL_TEXT - 60] = "";
-	int length = 0;
+	struct refusal_list list = {.refusal = &server->conn.refusal};
 
+	refusal_set(list.refusal, CAUSE_NO_MAJORITY,
+		    "no majority of its nodes names the same masters");
 	for (size_t i = 0; i < census->seeds.count; i++) {
 		const struct server *seed = &census->seeds.servers[i];
 		const struct refusal *why = &seed->conn.refusal;
@@ -106,17 +107,12 @@ static int explain(const struct census *census, struct server *server)
 		if (census->said[i].count > 0)
 			continue;
 		refusals_add(&refusals, why);
-		if (length < (int)sizeof(text))
-			length += snprintf(
-				text + length, sizeof(text) - (size_t)length,
-				"%s%s: %s", length > 0 ? ", " : ": ",
-				seed->url.name,
-				why->text[0] != '\0' ? why->text : "no answer");
+		refusal_list_add(&list, seed->url.name,
+				 why->text[0] != '\0' ? why->text
+						      : "no answer");
 	}
-	snprintf(server->conn.refusal.text, REFUSAL_TEXT,
-		 "no majority of its nodes names the same masters%s", text);
-	server->conn.refusal.cause =
-		refusals_cause(&refusals, census->seeds.count);
+	refusal_list_end(&list);
+	list.refusal->cause = refusals_cause(&refusals, census->seeds.count);
 	return -1;
 }
 

@@ -469,23 +469,20 @@ void discovery_explain(const struct discovery *discovery,
 		       struct refusal *refusal)
 {
 	struct refusals refusals = count_refusals(discovery);
-	int size = sizeof(refusal->text), length;
+	struct refusal_list list = {.refusal = refusal};
 
-	length = snprintf(refusal->text, (size_t)size, "%s",
-			  discovery->url->kind == URL_CLUSTER
-				  ? "no majority of its nodes says where KEY is"
-				  : "no majority of its Sentinels names a "
-				    "master");
+	refusal_set(refusal, CAUSE_NO_MAJORITY,
+		    discovery->url->kind == URL_CLUSTER
+			    ? "no majority of its nodes says where KEY is"
+			    : "no majority of its Sentinels names a master");
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
 		const struct seed *seed = &discovery->seeds[i];
 		char name[ENDPOINT_TEXT];
 
-		if (length < size)
-			length += snprintf(refusal->text + length,
-					   (size_t)(size - length), "%s%s: %s",
-					   i == 0 ? ": " : ", ", seed->url.name,
-					   quote(discovery, seed, name));
+		refusal_list_add(&list, seed->url.name,
+				 quote(discovery, seed, name));
 	}
+	refusal_list_end(&list);
 	refusal->cause = refusals_cause(&refusals, discovery->url->seed_count);
 	if (discovery->url->kind == URL_SENTINEL)
 		refusal->cause = cause_of_sentinel(refusal->cause);

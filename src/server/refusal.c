@@ -5,6 +5,7 @@
 
 #include "base/bounds.h"
 
+#define MORE_LONGEST 16   /* bytes of ", and 7 more" */
 #define SHOWN_LONGEST 160 /* bytes of a server's error text */
 
 void refusal_set(struct refusal *refusal, enum cause cause, const char *text)
@@ -50,6 +51,34 @@ enum cause refusals_cause(const struct refusals *refusals, size_t seed_count)
 		return refusals->final->cause;
 	return refusals->transient != NULL ? refusals->transient->cause
 					   : CAUSE_NO_MAJORITY;
+}
+
+void refusal_list_add(struct refusal_list *list, const char *name,
+		      const char *said)
+{
+	char *text = list->refusal->text;
+	size_t length = strlen(text);
+	size_t room = sizeof(list->refusal->text) - MORE_LONGEST - length;
+	int needed = snprintf(text + length, room, "%s%s: %s",
+			      list->told > 0 ? ", " : ": ", name, said);
+
+	/* the first one is cut rather than left out */
+	if (list->told == 0 || (list->more == 0 && needed < (int)room)) {
+		list->told++;
+		return;
+	}
+	text[length] = '\0';
+	list->more++;
+}
+
+void refusal_list_end(struct refusal_list *list)
+{
+	char *text = list->refusal->text;
+	size_t length = strlen(text);
+
+	if (list->more > 0)
+		snprintf(text + length, sizeof(list->refusal->text) - length,
+			 ", and %zu more", list->more);
 }
 
 /* A server may repeat what it was asked. So a login comes back if AUTH is no

@@ -42,6 +42,17 @@ bool refusals_are_final(const struct refusals *refusals, size_t seed_count);
  * for, unless the refusals alone are enough to leave no majority. */
 enum cause refusals_cause(const struct refusals *refusals, size_t seed_count);
 
+/* Adds to a refusal's text what each seed said, ": NAME: SAID, NAME: SAID". The seeds for
+ * which there is no room are counted: ", and 3 more". Zeroed but for refusal. */
+struct refusal_list {
+	struct refusal *refusal;
+	size_t told, more;
+};
+
+void refusal_list_add(struct refusal_list *list, const char *name,
+		      const char *said);
+void refusal_list_end(struct refusal_list *list);
+
 #define REPLY_TEXT 320 /* bytes */
 
 /* An error reply as people are told it. secret, or NULL, is not shown. */

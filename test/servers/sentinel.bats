@@ -238,6 +238,21 @@ redlock: $KEY: .*"
 		-S "redis+sentinel://$(seed_address 0),$(seed_address 1),$(seed_address 2)/main" --server-timeout "$((500 * SLOW))ms"
 }
 
+@test "of eight Sentinels as many are told as there is room for, each in whole, and the others are counted" {
+	local i hosts='' said told more
+	seeds_start 8
+	said=$(printf 'x%.0s' {1..90})
+	for i in {0..7}; do
+		seed_says "$i" SENTINEL "-ERR $said\r\n"
+		hosts+=,$(seed_address "$i")
+	done
+	takes_none 69 "redis\\+sentinel://[^ ]*: no majority of its Sentinels names a master((: |, )127\.0\.0\.1:[0-9]+: it refused the request \(ERR $said\))+, and [1-7] more: see redlock doctor, .*" \
+		-S "redis+sentinel://${hosts#,}/main"
+	told=$(grep -o "ERR $said" <<<"$stderr" | wc -l)
+	more=$(grep -o 'and [1-7] more' <<<"$stderr" | tr -cd 1-7)
+	((told > 1 && told + more == 8))
+}
+
 @test "one Sentinel that knows the master is not enough where two do not" {
 	sentinels_start 0
 	sentinels rcli 0 SENTINEL REMOVE main
