@@ -45,6 +45,8 @@ static const struct meaning meanings[] = {
 	[CAUSE_NO_MAJORITY] = {EXIT_UNREACHED, true, false, "",
 			       "do they watch each other? See "
 			       "redlock-servers(7)"},
+	[CAUSE_NODES_DIFFER] = {EXIT_UNREACHED, true, false, "",
+				"see CLUSTER NODES there"},
 
 	[CAUSE_UNACKNOWLEDGED] = {EXIT_UNREACHED, true, false, "",
 				  "see INFO replication there, and "

@@ -31,7 +31,8 @@ enum cause {
 	CAUSE_LACK,          /* its user has too few rights, which are named */
 	CAUSE_ALIAS,         /* it is another one of ours */
 	CAUSE_NO_MASTER,     /* a Sentinel does not know the name */
-	CAUSE_NO_MAJORITY,   /* Sentinels or nodes do not agree */
+	CAUSE_NO_MAJORITY,   /* Sentinels do not agree */
+	CAUSE_NODES_DIFFER,  /* nor do nodes */
 	CAUSE_UNACKNOWLEDGED, /* too few replicas have what it promised */
 	CAUSE_PLAIN_PORT,     /* they have named it, and it speaks no TLS */
 

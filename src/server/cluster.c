@@ -93,26 +93,92 @@ static void on_nodes(void *context, size_t i, const struct reply *reply)
 		 census->said[i].count);
 }
 
+static bool has(const struct nodes *said, const struct endpoint *master)
+{
+	return said->count > 0 && bsearch(master, said->list, said->count,
+					  sizeof(*master), compare) != NULL;
+}
+
+static bool most_have(const struct census *census,
+		      const struct endpoint *master)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < census->seeds.count; i++)
+		count += has(&census->said[i], master);
+	return count >= quorum_size(&census->seeds);
+}
+
+/* The first that a seed names, and most do not; NULL for none. */
+static const struct endpoint *find_surplus(const struct census *census,
+					   const struct nodes *said)
+{
+	for (size_t k = 0; k < said->count; k++)
+		if (!most_have(census, &said->list[k]))
+			return &said->list[k];
+	return NULL;
+}
+
+/* The first that most name, and a seed does not; NULL for none. */
+static const struct endpoint *find_lack(const struct census *census,
+					const struct nodes *said)
+{
+	for (size_t i = 0; i < census->seeds.count; i++) {
+		const struct nodes *other = &census->said[i];
+
+		for (size_t k = 0; k < other->count; k++)
+			if (!has(said, &other->list[k]) &&
+			    most_have(census, &other->list[k]))
+				return &other->list[k];
+	}
+	return NULL;
+}
+
+#define SAID_TEXT (ENDPOINT_TEXT + 40)
+
+/* What a seed has said, by one that most others did not say. */
+static void describe(const struct census *census, const struct nodes *said,
+		     char text[SAID_TEXT])
+{
+	const struct endpoint *surplus = find_surplus(census, said),
+			      *lack = find_lack(census, said);
+	char name[ENDPOINT_TEXT];
+
+	if (surplus != NULL)
+		snprintf(text, SAID_TEXT, "it names %s",
+			 endpoint_format(name, surplus));
+	else if (lack != NULL)
+		snprintf(text, SAID_TEXT, "it does not name %s",
+			 endpoint_format(name, lack));
+	else
+		strlcpy(text, "it names those that most name", SAID_TEXT);
+}
+
 static int explain(const struct census *census, struct server *server)
 {
 	struct refusals refusals = {0};
 	struct refusal_list list = {.refusal = &server->conn.refusal};
 
-	refusal_set(list.refusal, CAUSE_NO_MAJORITY,
+	refusal_set(list.refusal, CAUSE_NODES_DIFFER,
 		    "no majority of its nodes names the same masters");
 	for (size_t i = 0; i < census->seeds.count; i++) {
 		const struct server *seed = &census->seeds.servers[i];
 		const struct refusal *why = &seed->conn.refusal;
+		char text[SAID_TEXT];
 
-		if (census->said[i].count > 0)
+		if (census->said[i].count > 0) {
+			describe(census, &census->said[i], text);
+			refusal_list_add(&list, seed->url.name, text);
 			continue;
+		}
 		refusals_add(&refusals, why);
 		refusal_list_add(&list, seed->url.name,
 				 why->text[0] != '\0' ? why->text
 						      : "no answer");
 	}
 	refusal_list_end(&list);
-	list.refusal->cause = refusals_cause(&refusals, census->seeds.count);
+	list.refusal->cause = refusals_cause(&refusals, census->seeds.count,
+					     CAUSE_NODES_DIFFER);
 	return -1;
 }
 

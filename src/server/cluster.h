@@ -14,6 +14,9 @@
  * masters; a minority that names others, or nothing, is passed over. There may
  * be no majority for a moment while the seeds learn of a failover.
  *
+ * If there is none, the refusal tells for each seed what is wrong with it, or one master by
+ * which its answer differs from the others'.
+ *
  * 0, and the caller releases *nodes; or -1 with server->conn.refusal.
  * timeout: ms.
  */

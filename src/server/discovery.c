@@ -207,7 +207,7 @@ static int take_moved(struct seed *seed, const char *text)
 	const char *address = strrchr(text, ' ');
 
 	if (address != NULL && strncmp(address, " ?:", 3) == 0)
-		return reject(seed, CAUSE_NO_MAJORITY,
+		return reject(seed, CAUSE_NODES_DIFFER,
 			      "it knows no name of KEY's node, which has no "
 			      "cluster-announce-hostname");
 	if (address != NULL && endpoint_read(&seed->names[0], address + 1,
@@ -471,10 +471,12 @@ void discovery_explain(const struct discovery *discovery,
 	struct refusals refusals = count_refusals(discovery);
 	struct refusal_list list = {.refusal = refusal};
 
-	refusal_set(refusal, CAUSE_NO_MAJORITY,
-		    discovery->url->kind == URL_CLUSTER
-			    ? "no majority of its nodes says where KEY is"
-			    : "no majority of its Sentinels names a master");
+	bool is_cluster = discovery->url->kind == URL_CLUSTER;
+
+	refusal_set(refusal,
+		    is_cluster ? CAUSE_NODES_DIFFER : CAUSE_NO_MAJORITY,
+		    is_cluster ? "no majority of its nodes says where KEY is"
+			       : "no majority of its Sentinels names a master");
 	for (size_t i = 0; i < discovery->url->seed_count; i++) {
 		const struct seed *seed = &discovery->seeds[i];
 		char name[ENDPOINT_TEXT];
@@ -483,8 +485,9 @@ void discovery_explain(const struct discovery *discovery,
 				 quote(discovery, seed, name));
 	}
 	refusal_list_end(&list);
-	refusal->cause = refusals_cause(&refusals, discovery->url->seed_count);
-	if (discovery->url->kind == URL_SENTINEL)
+	refusal->cause = refusals_cause(&refusals, discovery->url->seed_count,
+					refusal->cause);
+	if (!is_cluster)
 		refusal->cause = cause_of_sentinel(refusal->cause);
 }
 

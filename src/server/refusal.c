@@ -45,12 +45,13 @@ bool refusals_are_final(const struct refusals *refusals, size_t seed_count)
 	return seed_count - refusals->final_count < majority(seed_count);
 }
 
-enum cause refusals_cause(const struct refusals *refusals, size_t seed_count)
+enum cause refusals_cause(const struct refusals *refusals, size_t seed_count,
+			  enum cause otherwise)
 {
 	if (refusals_are_final(refusals, seed_count))
 		return refusals->final->cause;
 	return refusals->transient != NULL ? refusals->transient->cause
-					   : CAUSE_NO_MAJORITY;
+					   : otherwise;
 }
 
 void refusal_list_add(struct refusal_list *list, const char *name,

@@ -39,8 +39,10 @@ void refusals_add(struct refusals *refusals, const struct refusal *refusal);
 bool refusals_are_final(const struct refusals *refusals, size_t seed_count);
 
 /* What all of it comes to: an outage beside a refusal may end, so it is waited
- * for, unless the refusals alone are enough to leave no majority. */
-enum cause refusals_cause(const struct refusals *refusals, size_t seed_count);
+ * for, unless the refusals alone are enough to leave no majority. otherwise: if all
+ * have said it, but do not agree. */
+enum cause refusals_cause(const struct refusals *refusals, size_t seed_count,
+			  enum cause otherwise);
 
 /* Adds to a refusal's text what each seed said, ": NAME: SAID, NAME: SAID". The seeds for
  * which there is no room are counted: ", and 3 more". Zeroed but for refusal. */
