@@ -15,9 +15,10 @@
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
 #define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
 #define FOREIGN_LONGEST 500
-#define DEAF_FAILURES 3 /* subscriptions, in a row */
-#define HOPE_TIME 5     /* ms, and two round trips, until an answer is late */
-#define OUTAGE_FIRST 50 /* ms between requests to a server that fails */
+#define DEAF_FAILURES 3  /* subscriptions, in a row */
+#define HOPE_TIME 5      /* ms, and two round trips, until an answer is late */
+#define MESSAGE_TIME 100 /* ms, and four, until a message is late (queue.h) */
+#define OUTAGE_FIRST 50  /* ms between requests to a server that fails */
 #define OUTAGE_LONGEST 1000
 
 /* --- what is asked ------------------------------------------------------ */
@@ -536,10 +537,25 @@ static bool is_current(const struct requests *requests, size_t i,
 	       strcmp(message->hold, lock->grant.hold) == 0;
 }
 
+/* Whether the server has counted as much time from the request to the grant as we have
+ * to the message, but for the ways of both. The first request may have had to connect. */
+static bool clocks_agree(const struct requests *requests, size_t i,
+			 const struct message *message, int64_t sent_at)
+{
+	const struct lock *lock = requests->lock;
+	const struct quorum *quorum = lock->ballot.quorum;
+	int64_t counted = message->lease - lease_first(lock->wish.ttl);
+	int64_t late = clock_ms() - sent_at - counted;
+	int64_t ways = 4 * quorum->servers[i].conn.distance;
+
+	return late >= -lease_drift(message->lease) &&
+	       late <= least(MESSAGE_TIME + ways, quorum->timeout);
+}
+
 /*
  * When it ends. The server says how long after the request came, which was not
- * before we sent it; and it is no later than a lease from now, whatever the
- * server's clock has done in between.
+ * before we sent it. If its clock and ours do not agree about that time, the grant
+ * was made after we sent the request, and nothing else is known.
  */
 static struct deadline end_of_grant(const struct requests *requests, size_t i,
 				    const struct message *message)
@@ -547,13 +563,14 @@ static struct deadline end_of_grant(const struct requests *requests, size_t i,
 	const struct lock *lock = requests->lock;
 	uint64_t n = (uint64_t)message->request;
 	int64_t sent_at = requests->at[i].sent_at[n % REQUESTS_RECENT];
-	int64_t first = lease_first(lock->wish.ttl);
-	struct deadline end =
-		deadline_at(sent_at + lease_validity(message->lease));
+	int64_t first = lease_first(lock->wish.ttl), lease = message->lease;
 
 	if (lock->wish.kind == KIND_NONE)
-		return end;
-	return deadline_earlier(end, deadline_in(lease_validity(first)));
+		return deadline_at(sent_at + lease_validity(lease));
+	if (!clocks_agree(requests, i, message, sent_at))
+		lease = least(lease, first);
+	return deadline_earlier(deadline_at(sent_at + lease_validity(lease)),
+				deadline_in(lease_validity(first)));
 }
 
 static void take_grant(struct requests *requests, size_t i,

@@ -422,6 +422,27 @@ forge() {
 	(($(first_beat 2) - start < 5000))
 }
 
+@test "a message is not believed for longer because the server's clock was set forward before the grant" {
+	clocked servers_start 1
+	take
+	line_up a -t 30s
+	turn 20
+	stop_process "$(pid a)"
+	give_back
+	touch "$TMP/b.stay"
+	wait_turn b -t 30s # which has KEY when the first lease of a is over
+	wait_until '[[ $(cat "$TMP/order") == b ]]'
+	kill -CONT "$(pid a)"
+	wait_until 'queued 1'
+	is_running a
+	is_beating "$TMP/stamps"
+	touch "$TMP/b.end"
+	all_end_well b a
+	ran b a
+	assert_exclusive "$TMP/stamps" 2
+	wait_until no_trace
+}
+
 # ---------------------------------------------------------------- lost
 
 @test "a waiter whose message is lost with its connection is served when it listens again" {
