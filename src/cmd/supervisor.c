@@ -12,7 +12,7 @@
 #include "run/process.h"
 #include "run/tree.h"
 
-#define LOOK_AGAIN 20   /* ms, whether COMMAND has taken a signal */
+#define LOOK_AGAIN 20   /* ms, whether COMMAND has taken a signal, or is dead */
 #define WRITE_AGAIN 250 /* ms, what nobody was reading */
 
 static int lost_signal(const struct supervisor *supervisor)
@@ -140,10 +140,17 @@ static bool is_time_to_name(struct supervisor *supervisor)
 	return deadline_passed(supervisor->dead_by);
 }
 
+/* Those that ought to be dead are there for a little while, mostly. */
+static bool are_dying(const struct supervisor *supervisor)
+{
+	return supervisor->dead_by.at != 0 && !supervisor->named;
+}
+
 /* When something is to be done, even if no signal comes. */
 static struct deadline next_due(struct supervisor *supervisor)
 {
-	struct deadline soon = supervisor->told ? deadline_in(LOOK_AGAIN)
+	struct deadline soon = supervisor->told || are_dying(supervisor)
+				       ? deadline_in(LOOK_AGAIN)
 			       : log_catch_up() ? deadline_never()
 						: deadline_in(WRITE_AGAIN);
 	struct deadline stop =
@@ -306,6 +313,8 @@ void supervisor_wait(struct supervisor *supervisor)
 			return;
 		if (is_time_to_name(supervisor))
 			name_left(supervisor);
+		if (are_dying(supervisor))
+			guard_urge(&supervisor->guard);
 		look_after_others(supervisor);
 	}
 }

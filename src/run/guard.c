@@ -365,6 +365,17 @@ void guard_wake(const struct guard *guard)
 		kill(guard->pid, SIGCONT);
 }
 
+void guard_urge(struct guard *guard)
+{
+	if (guard->pid == 0 || guard->signal == 0 || !guard->kill ||
+	    !deadline_passed(guard_kill_at(guard)))
+		return;
+	guard_wake(guard);
+	if (guard->urged)
+		stand_in(guard);
+	guard->urged = true;
+}
+
 /* After the goodbye. */
 static bool is_done(struct guard *guard, int options)
 {
@@ -382,6 +393,7 @@ bool guard_ends(struct guard *guard, struct deadline until)
 	while (!is_done(guard, WNOHANG)) {
 		if (deadline_passed(until))
 			return false;
+		guard_urge(guard);
 		deadline_poll(NULL, 0, deadline_in(LOOK_AGAIN));
 		if (!guard->dismissed)
 			guard_goodbye(guard);

@@ -39,6 +39,10 @@
  * and again, and does the guard's work itself (guard_check): only if it is killed as
  * well is COMMAND stopped by nobody, so it says that there is no guard.
  *
+ * Somebody may stop the guard, even after it has begun. So it is woken when a loss is
+ * seen, and again when it is time to kill. What it does not kill within 20 ms of that, redlock
+ * kills itself (guard_urge).
+ *
  * The first thing that a guard does is to change its process name and its command
  * line. They do not contain "redlock", so that pkill(1) does not hit both.
  */
@@ -93,6 +97,7 @@ struct guard {
 	struct lease_times times[LOCKS_MOST]; /* of each lock */
 	size_t locks;
 	struct guard_duty duty; /* of redlock */
+	bool urged;             /* to kill */
 	bool dismissed;         /* the goodbye has been said */
 	bool fired;             /* of one that has ended, or redlock */
 };
@@ -123,6 +128,10 @@ void guard_tell(struct guard *guard, size_t lock, struct lease_times times);
 
 /* The guard has something to do: should somebody have stopped it, it goes on. */
 void guard_wake(const struct guard *guard);
+
+/* Some of COMMAND's tree are left: if it is time to kill, wakes the guard again, and from the
+ * second call on kills them as well. To be called every few ms. */
+void guard_urge(struct guard *guard);
 
 /* Whether COMMAND is being stopped by the guard, by SIGKILL in the end. */
 bool guard_kills(struct guard *guard);

@@ -488,6 +488,48 @@ lose() {
 	nobody_lives "$TMP/stamps"
 }
 
+# killed_in_time SINCE: the lease of 3 s was renewed last by then; redlock has ended, and nobody has lived on.
+killed_in_time() {
+	finish run
+	expect 76 '' "redlock: $KEY: lock lost: .*: COMMAND is stopped"
+	(($(last_beat "$TMP/stamps") < $1 + 3000))
+	is_still "$TMP/stamps"
+}
+
+@test "a guard that is stopped after its SIGTERM goes on when it is time to kill" {
+	local stopped
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 3s -k 300ms "$KEY" bash -c '
+		trap "kill -STOP \$(<\"\$0/guard\")" TERM; "$STAMP" -t "$0/stamps" &
+		while :; do wait; done' "$TMP"
+	wait_until 'stamped $TMP/stamps'
+	guard_of run >"$TMP/guard"
+	server_stop 0
+	stopped=$NOW
+	killed_in_time "$stopped"
+}
+
+# native: valgrind's are other calls
+# bats test_tags=native
+@test "if the guard does not go on, redlock itself kills the command in time" {
+	local guard stopped
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	servers_start 1
+	mkdir "$TMP/stamps"
+	spawn run "$REDLOCK" run -t 3s -k 300ms "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	guard=$(guard_of run)
+	spawn tracer strace -qq -o /dev/null -p "$guard" -e trace=kill -e inject=kill:delay_enter=600000000
+	wait_until "! grep -q '^TracerPid:.0' /proc/$guard/status"
+	server_stop 0
+	stopped=$NOW
+	wait_until 'nobody_lives "$TMP/stamps"'
+	kill -KILL "$(pid tracer)"
+	killed_in_time "$stopped"
+}
+
 # What finds neither: a bare chroot on a kernel of before 2020.
 # native: valgrind needs both
 # bats test_tags=native
