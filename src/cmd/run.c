@@ -32,6 +32,7 @@ struct run {
 	int cause;           /* errno if COMMAND could not be started */
 	int64_t held;        /* ms */
 	int64_t kept;        /* ms, after that, by --min-hold */
+	bool late;           /* the release (supervisor_is_late) */
 	const char *outcome; /* for --status-fd */
 };
 
@@ -147,7 +148,10 @@ static void tell_released(const struct run *run, const struct lock *lock,
 
 	if (lock == run->supervisor.lost || run->cause == ETIME)
 		return; /* that has a line of its own */
-	if (answer->result == LOCK_NOT_HELD)
+	if (answer->result == LOCK_NOT_HELD && run->late)
+		log_step("%s: COMMAND had ended before the lease was over",
+			 key);
+	else if (answer->result == LOCK_NOT_HELD)
 		log_error("%s: the lock was gone before COMMAND ended: %s", key,
 			  answer->error.text);
 	else if (answer->result != LOCK_OK && kept > 0 &&
@@ -196,8 +200,10 @@ static void note_run(struct run *run, struct lock *lock)
 		buffer_print(&how, "lost");
 	else if (run->supervisor.max_hold.begun && run->cause == 0)
 		buffer_print(&how, "overdue");
-	else
+	else {
+		buffer_print(&how, "%s", run->late ? "+" : "");
 		print_end(&how, run);
+	}
 	if (run->session.count > 1)
 		lock_note_held(lock, run->held);
 	lock_note_end(lock, run->taken.waited, how.data);
@@ -209,6 +215,7 @@ static void release(struct run *run)
 	struct session *session = &run->session;
 
 	run->held = clock_ms() - cmd_held_since(session);
+	run->late = supervisor_is_late(&run->supervisor);
 	for (size_t i = 0; i < session->count; i++)
 		note_run(run, session->locks[i]);
 	run->kept = keep_for(run);
@@ -230,7 +237,7 @@ static void note_end(const struct run *run, const struct lock *lock,
 
 	if (lock == supervisor->lost || !run->settings->syslog)
 		return;
-	if (answer->result == LOCK_NOT_HELD) {
+	if (answer->result == LOCK_NOT_HELD && !run->late) {
 		journal_lost(run->settings, lock, answer->error.text);
 		return;
 	}
@@ -243,7 +250,10 @@ static void note_end(const struct run *run, const struct lock *lock,
 		buffer_print(&how, ", held for %s more (--min-hold)",
 			     duration_format(text, lock->kept));
 	journal_released(run->settings, lock, how.data,
-			 answer->result == LOCK_OK ? NULL : answer->error.text);
+			 answer->result == LOCK_OK ||
+					 answer->result == LOCK_NOT_HELD
+				 ? NULL
+				 : answer->error.text);
 	buffer_release(&how);
 }
 

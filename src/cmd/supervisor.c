@@ -108,6 +108,17 @@ static void note_lost(struct supervisor *supervisor)
 	journal_lost(supervisor->settings, supervisor->lost, why.text);
 }
 
+/* While COMMAND runs. If it has ended, the guard knows whether that is a loss. */
+static void heed_loss(struct supervisor *supervisor)
+{
+	struct error why;
+
+	if (!supervisor->max_hold.begun &&
+	    watchdogs_lost(&supervisor->watchdogs, &why) != NULL &&
+	    !child_has_exited(&supervisor->child))
+		note_lost(supervisor);
+}
+
 /* When SIGKILL is sent. */
 static struct deadline kill_at(struct supervisor *supervisor)
 {
@@ -298,14 +309,12 @@ void supervisor_wait(struct supervisor *supervisor)
 		for (size_t i = 1; i <= supervisor->count; i++)
 			polled[i] = (struct pollfd){.fd = -1, .events = POLLIN};
 		watchdogs_act(&supervisor->watchdogs);
-		if (!supervisor->max_hold.begun)
-			note_lost(supervisor);
+		heed_loss(supervisor);
 		if (supervisor->lost == NULL && !supervisor->max_hold.begun)
 			watchdogs_poll(&supervisor->watchdogs, polled + 1);
 		deadline_poll(polled, 1 + supervisor->count,
 			      next_due(supervisor));
-		if (!supervisor->max_hold.begun)
-			note_lost(supervisor);
+		heed_loss(supervisor);
 		follow_stop(supervisor, take_signal(supervisor));
 		heed_max_hold(supervisor);
 		if (child_has_exited(&supervisor->child) &&
@@ -380,4 +389,12 @@ void supervisor_end(struct supervisor *supervisor)
 		child_reap(&supervisor->child);
 	job_end(&supervisor->job);
 	log_hurry(false);
+}
+
+bool supervisor_is_late(const struct supervisor *supervisor)
+{
+	const struct guard *guard = &supervisor->guard;
+
+	return guard->in_time && supervisor->lost == NULL &&
+	       deadline_passed(guard->orders.times.end);
 }

@@ -67,4 +67,8 @@ bool supervisor_stop(struct supervisor *supervisor);
 /* Waits for the guard, and reaps COMMAND. */
 void supervisor_end(struct supervisor *supervisor);
 
+/* After that: whether COMMAND ended while the lease lasted, but we were stopped, and the
+ * lease is over by now. So KEY may be gone, and that is no loss. */
+bool supervisor_is_late(const struct supervisor *supervisor);
+
 #endif

@@ -231,8 +231,9 @@ enum gathered lock_idle(struct lock *lock, struct wait wait);
 /*
  * Has the next releases note how a run of KEY ended, in its history (runs.lua):
  * "exit N", "signal N", "lost", "overdue", "broken by ...", "released" or "not
- * started". waited: ms, -1 if unknown. Without it a release takes back an attempt
- * that was no run.
+ * started". An exit or a signal is a loss if KEY is gone by the release; but not with a +
+ * before it: it was held until then. waited: ms, -1 if unknown. Without this a release takes
+ * back an attempt that was no run.
  */
 void lock_note_end(struct lock *lock, int64_t waited, const char *how);
 

@@ -15,26 +15,42 @@
 #define GUARD_NAME "lease-guard"
 #define LOOK_AGAIN 20  /* ms, whether it has ended */
 #define FORK_AGAIN 250 /* ms */
+#define LOST_AT 0      /* when SIGTERM is due if the lock is lost */
+
+/* How a guard has ended; 0: it has neither stopped anybody nor seen more. */
+#define GUARD_STOPPED 1
+#define GUARD_IN_TIME 2
 
 /* --- in the guard's process, or while there is none in redlock ----------- */
+
+/* Whether COMMAND has ended by itself, and nothing of it is left, before the lease did. */
+static bool has_ended_in_time(const struct guard_duty *duty)
+{
+	return !duty->found && duty->times.term.at != LOST_AT &&
+	       (!duty->kill || tree_is_over(&duty->tree)) &&
+	       !deadline_passed(duty->times.end);
+}
 
 /* Acts on what the clock says. */
 static void act(struct guard_duty *duty)
 {
 	bool due = duty->kill && deadline_passed(duty->times.kill);
+	bool first = !duty->fired && !due;
 
 	if (duty->tree.command == 0 ||
 	    (!duty->fired && !deadline_passed(duty->times.term)))
 		return;
-	if (!duty->fired && !due) {
-		/* all are found before the first is hit */
-		if (duty->kill)
-			tree_look(&duty->tree, duty->times.kill);
+	/* all are found before the first is hit */
+	if (first && duty->kill)
+		tree_look(&duty->tree, duty->times.kill);
+	duty->found = duty->found || tree_lives(&duty->tree);
+	if (first)
 		tree_signal(&duty->tree, duty->signal);
-	}
 	duty->fired = true;
 	if (duty->kill)
 		tree_watch(&duty->tree, duty->times.kill);
+	duty->found = duty->found || tree_lives(&duty->tree);
+	duty->in_time = duty->in_time || has_ended_in_time(duty);
 }
 
 /* Whether nothing is left to do: nobody to stop, or no time to do it in. */
@@ -110,7 +126,9 @@ static void stand_guard(struct guard_duty *duty, int fd)
 		if (!duty->dismissed || duty->fired)
 			act(duty);
 		if (is_over(duty))
-			_exit(duty->fired);
+			_exit(duty->found     ? GUARD_STOPPED
+			      : duty->in_time ? GUARD_IN_TIME
+					      : 0);
 	}
 }
 
@@ -215,8 +233,10 @@ static bool has_ended(struct guard *guard, int options)
 	if (pid == 0)
 		return false;
 	guard->pid = 0;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1)
-		guard->fired = true;
+	if (pid > 0 && WIFEXITED(status)) {
+		guard->stopped |= WEXITSTATUS(status) == GUARD_STOPPED;
+		guard->in_time |= WEXITSTATUS(status) == GUARD_IN_TIME;
+	}
 	return true;
 }
 
@@ -312,7 +332,7 @@ bool guard_goodbye(struct guard *guard)
 	pthread_mutex_lock(&guard->mutex);
 	guard->orders.dismissed = true;
 	guard->dismissed = send_orders(guard, &guard->orders) == 0;
-	in_time = guard->dismissed && guard->signal != 0 && !guard->fired &&
+	in_time = guard->dismissed && guard->signal != 0 && !guard->stopped &&
 		  !deadline_passed(guard->orders.times.term);
 	pthread_mutex_unlock(&guard->mutex);
 	return in_time;
@@ -329,7 +349,8 @@ static void stand_in(struct guard *guard)
 	take_orders(duty);
 	if (!duty->dismissed || duty->fired)
 		act(duty);
-	guard->fired |= duty->fired;
+	guard->stopped |= duty->found;
+	guard->in_time |= duty->in_time;
 }
 
 int guard_check(struct guard *guard)
@@ -414,7 +435,8 @@ bool guard_wait(struct guard *guard)
 		close(guard->readable);
 		close(guard->writable);
 	}
-	return guard->fired;
+	guard->in_time &= !guard->stopped;
+	return guard->stopped;
 }
 
 void guard_dismiss(struct guard *guard)

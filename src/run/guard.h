@@ -16,7 +16,14 @@
  *  - when it is told that the lock is lost (times that have passed).
  * It sends SIGTERM (and SIGCONT, as a stopped process takes no SIGTERM), and
  * SIGKILL once the time for that has come. It never takes back what it has
- * begun: a later renewal is not believed, and its exit status says so.
+ * begun: a later renewal is not believed. Its exit status says whether it has stopped
+ * anybody.
+ *
+ * If redlock was stopped, COMMAND may have ended by itself when the guard acts. If the
+ * guard finds nobody, it has stopped nobody, and its exit status says so. If it sees that before
+ * the lease is over, and has heard of no loss, COMMAND ended under its lock
+ * (in_time): that redlock is late to give KEY back is no loss. Later nobody knows when
+ * COMMAND ended.
  *
  * If COMMAND needs several locks, the earliest time of them all counts. Each lock has
  * times of its own here, which only its own watchdog changes: so a renewal of one does
@@ -84,6 +91,8 @@ struct guard_duty {
 	bool orphaned;  /* redlock is dead */
 	bool dismissed; /* COMMAND has exited */
 	bool fired;
+	bool found;   /* somebody to stop */
+	bool in_time; /* COMMAND had ended, and left nobody, before its lease */
 };
 
 struct guard {
@@ -99,7 +108,8 @@ struct guard {
 	struct guard_duty duty; /* of redlock */
 	bool urged;             /* to kill */
 	bool dismissed;         /* the goodbye has been said */
-	bool fired;             /* of one that has ended, or redlock */
+	bool stopped; /* somebody: by one that has ended, or redlock */
+	bool in_time; /* after guard_wait: it saw that COMMAND ended in time */
 };
 
 /* signal, kill: as above. Before there is anything to guard, it waits for that. A
@@ -160,7 +170,7 @@ struct deadline guard_next(const struct guard *guard);
 bool guard_ends(struct guard *guard, struct deadline until);
 
 /* After the goodbye: waits for its end, which is at once unless it is stopping
- * COMMAND's tree. True if it has stopped it. */
+ * COMMAND's tree. True if it has stopped some of it. */
 bool guard_wait(struct guard *guard);
 
 /* There is nothing to guard: ends one that may have been made. */

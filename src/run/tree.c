@@ -410,6 +410,18 @@ void tree_look(struct tree *tree, struct deadline until)
 	search(tree, until, deadline_at(0), false);
 }
 
+bool tree_lives(struct tree *tree)
+{
+	check_command(tree);
+	if (tree->known_count > 0 || tree->hidden || command_runs(tree))
+		return true;
+	if (tree->looked != 0 && !tree->blind)
+		return false;
+	check_group(tree);
+	return (tree->pidfd < 0 && command_is_there(tree)) ||
+	       (tree->group != 0 && process_group_lives(tree->group));
+}
+
 /* --- signals ------------------------------------------------------------- */
 
 /* Sends number to each, and forgets those that have ended. */

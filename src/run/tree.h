@@ -92,6 +92,10 @@ struct tree tree_of(pid_t command, pid_t group, pid_t session, int64_t since,
 /* Looks for all of them; gives up at until. */
 void tree_look(struct tree *tree, struct deadline until);
 
+/* Whether there is anybody to signal: after a look as far as that has found, and without one
+ * in COMMAND's group. What cannot be seen counts as somebody. */
+bool tree_lives(struct tree *tree);
+
 /* Sends number, and SIGCONT, as a stopped process takes nothing else. Both go
  * to COMMAND's group at once, and to COMMAND and its own group if it has left
  * that; if the group is shared, to those that were found. */

@@ -129,6 +129,45 @@ is_guard() {
 	expect 76 '' "redlock: $KEY: lock lost: .*"
 }
 
+# stopped_before_its_end OPTION...: redlock is stopped, and goes on when its lease is over. Its command, of which
+# COMMAND is the shell's text, ends by itself before that.
+stopped_before_its_end() {
+	spawn run "$REDLOCK" run -t $((3 * SLOW))s -k 200ms --once-in 1h "$@" "$KEY" \
+		sh -c "$COMMAND"' echo up; until [ -e "$0/end" ]; do sleep 0.01; done' "$TMP"
+	wait_until '[[ -s $TMP/run.out ]]'
+	stop_process "$(pid run)"
+	touch "$TMP/end"
+	wait_until 'key_free 0'
+	kill -CONT "$(pid run)"
+	finish run
+}
+
+@test "redlock stopped past its lease, and the command had ended before: the status is its own, and that is no loss" {
+	local COMMAND= option
+	servers_start 1
+	for option in kill USR1; do
+		KEY+=-$option
+		stopped_before_its_end --on-lost "$option"
+		expect 0 up
+		redlock history "$KEY"
+		[[ $output == *' exit 0 '* ]]
+		redlock run --once-in 1h "$KEY" true
+		[[ $status == 75 ]]
+		rm "$TMP/end"
+	done
+}
+
+@test "redlock stopped past its lease, and the command had ended before, but has left a child: that is stopped, 76" {
+	local COMMAND='"$STAMP" -t "$0/stamps" & '
+	servers_start 1
+	mkdir "$TMP/stamps"
+	stopped_before_its_end
+	expect 76 up "redlock: $KEY: lock lost: .*"
+	is_still "$TMP/stamps"
+	redlock history "$KEY"
+	[[ $output == *' lost '* ]]
+}
+
 # is_quiet PID: it has read nothing for half a second.
 is_quiet() {
 	local before

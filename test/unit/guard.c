@@ -83,7 +83,27 @@ static void test_goodbye_too_late(void)
 
 	start(&guard, command, -100000);
 	CHECK(!guard_goodbye(&guard), "its time had come");
-	guard_wait(&guard);
+	CHECK(!guard_wait(&guard), "it has stopped what had ended");
+	CHECK(!guard.in_time, "nobody knows when it ended");
+	waitpid(command, NULL, 0);
+}
+
+/* It looks while the lease lasts, and finds nobody; unless that was lost. */
+static void test_ended_in_time(bool lost)
+{
+	struct lease_times times = in(0);
+	struct guard guard;
+	pid_t command = ended_command();
+
+	start(&guard, command, 600000);
+	times.term = lost ? deadline_at(0) : deadline_in(1);
+	times.kill = deadline_in(20000);
+	times.end = deadline_in(30000);
+	guard_tell(&guard, 0, times);
+	deadline_poll(NULL, 0, deadline_in(200));
+	CHECK(!guard_goodbye(&guard), "its time had come");
+	CHECK(!guard_wait(&guard), "it has stopped what had ended");
+	CHECK(guard.in_time == !lost, "in time: %d", guard.in_time);
 	waitpid(command, NULL, 0);
 }
 
@@ -158,6 +178,8 @@ int main(void)
 	test_goodbye();
 	test_told_after_goodbye();
 	test_goodbye_too_late();
+	test_ended_in_time(false);
+	test_ended_in_time(true);
 	test_full_pipe();
 	test_stopped_for_long();
 	test_late_guard();

@@ -1,7 +1,8 @@
 -- Gives the owner's hold back, or a waiter's place; the fence stays in the record.
 -- ARGV: hold ('-': none; '*': not known; '*+': not known, but untracked), and perhaps a blank and a number that is
 --       drawn once: with it the hold is given back, of '*' one that is picked here; without it '*' only asks;
---       min_hold (ms; -1: by hand), how the run ended ('': there was none; note_run); and perhaps for how long
+--       min_hold (ms; -1: by hand), how the run ended ('': there was none; note_run; with a + before it: in time,
+--       though this release may come when the lease is over); and perhaps for how long
 --       all that it wanted was held (ms)
 -- returns {1, for how long KEY is kept (ms), the number of the release that gave that hold back first (nil: none)}
 -- released, {0, min_hold, number} held by someone else, {-1, min_hold, number} gone, or {-2, how many holds of the
@@ -97,7 +98,9 @@ end
 -- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
 -- else with the last. If KEY was gone by then, it was lost, however it ended.
 local function note_end(is_last)
-  if held == 0 then
+  local in_time
+  ended, in_time = ended:gsub('^(%S+ %S+ %S+ %S+ )%+', '%1')
+  if held == 0 and in_time == 0 then
     ended = ended:gsub('^(%S+ %S+ %S+ %S+) [es].*', '%1 lost\n') -- of exit and signal
   end
   if kind == reentrant and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
