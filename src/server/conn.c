@@ -586,6 +586,21 @@ static int dispatch(struct conn *conn, redisReply **from, conn_reply *callback,
 	return result;
 }
 
+/* No line is as long as what lists: whenever more has come, hiredis searches all that it keeps
+ * for the end of one. */
+static bool is_too_large(const struct conn *conn)
+{
+	const redisReader *reader = conn->reader;
+	size_t longest = reply_longest(false);
+
+	if (conn->unparsed <= longest)
+		return false;
+	if (conn->unparsed > reply_longest(conn->bounds.wide))
+		return true;
+	return reader->len - reader->pos > longest &&
+	       memmem(reader->buf + reader->pos, longest, "\r\n", 2) == NULL;
+}
+
 static int parse(struct conn *conn, conn_reply *callback, void *context)
 {
 	int result;
@@ -605,7 +620,7 @@ static int parse(struct conn *conn, conn_reply *callback, void *context)
 		if (result < 0)
 			return -1;
 	}
-	if (conn->unparsed > reply_longest(conn->bounds.wide))
+	if (is_too_large(conn))
 		return fail(conn, CAUSE_NONSENSE, "a reply too large");
 	return 0;
 }

@@ -52,7 +52,7 @@ struct reply_bounds {
 	size_t elements; /* reply.c's: of the reply that is read */
 };
 
-/* Bytes of a reply, at most. */
+/* Bytes of a reply, at most; a line has no more than one that lists nothing. */
 static inline size_t reply_longest(bool wide)
 {
 	return wide ? 4 << 20 : 64 << 10;
