@@ -306,16 +306,16 @@ is_empty_soon() {
 fake() {
 	set_new
 	"$TOOLS/start" -k python3 -c '
-import sys, threading
+import sys
 sys.path.insert(0, sys.argv[1] + "/test/lib/tools")
-from hostile import FACTS, Server, bulk
+from hostile import FACTS, LOOP, Server, bulk
 facts = FACTS
 for fact in sys.argv[3:]:
     name, value = fact.split("=", 1)
     before, rest = facts.split(name + ":", 1)
     facts = before + name + ":" + value + "\r\n" + rest.split("\r\n", 1)[1]
 Server(sys.argv[2] + "/sock", {"facts": bulk(facts)})
-threading.Event().wait()
+LOOP.run()
 ' "$ROOT" "$SET" "$@" 3>&- 4>&- &
 	echo $! >"$SET/pid"
 	disown $!

@@ -10,21 +10,17 @@ one line on stderr that says where and is fit for a terminal, nothing on stdout
 but what the case allows, an end in time, and little memory.
 """
 
-import concurrent.futures
-import contextlib
 import json
 import os
 import re
 import resource
+import signal
 import struct
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 
-from hostile import (MARK, OK, TOKEN, USER, Behind, Made, Server, array, bulk,
-                     described, drips, floods, says)
+from hostile import (LOOP, MARK, OK, TOKEN, USER, Behind, Made, Server, array,
+                     bulk, described, drips, floods, says)
 
 REDLOCK = os.environ["REDLOCK"]
 STAMP = os.environ["STAMP"]  # test/lib/tools/stamp.c
@@ -275,7 +271,8 @@ class Case:
                      for treat in plan["treatments"].values())
         self.timeout = timeout or (SHORT if silent else LONG)
 
-    def run(self, directory):
+    def begin(self, directory):
+        """Returns the process that has been started."""
         os.mkdir(directory)
         self.directory = directory
         self.running = []
@@ -290,33 +287,38 @@ class Case:
         arguments += [argument.replace("@", directory)
                       if isinstance(argument, str) else argument
                       for argument in self.arguments[1:]]
-        self.execute(arguments)
+        return self.execute(arguments)
+
+    def execute(self, arguments):
+        self.files = [os.memfd_create(name) for name in ("out", "err")]
+        self.began = time.monotonic()
+        child = os.posix_spawn(
+            REDLOCK, [REDLOCK] + arguments,
+            {**os.environ, "LC_ALL": "C", **self.environment},
+            file_actions=[(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
+            + [(os.POSIX_SPAWN_DUP2, file, 1 + n)
+               for n, file in enumerate(self.files)],
+            setsid=True, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+        if not SANITIZED:
+            try:
+                resource.prlimit(child, resource.RLIMIT_AS, (MEMORY, MEMORY))
+            except ProcessLookupError:
+                pass
+        return child
+
+    def end(self, status, usage):
+        """Returns what was wrong."""
+        self.took = time.monotonic() - self.began
+        self.status = os.waitstatus_to_exitcode(status)
+        self.resident = usage.ru_maxrss
+        self.out, self.err = [os.pread(file, os.fstat(file).st_size, 0)
+                              for file in self.files]
+        for file in self.files:
+            os.close(file)
         wrong = list(self.judge())
         for server in self.running:
             server.close()
         return wrong
-
-    def execute(self, arguments):
-        out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        began = time.monotonic()
-        child = subprocess.Popen(
-            [REDLOCK] + arguments, stdin=subprocess.DEVNULL, stdout=out,
-            stderr=err, start_new_session=True,
-            env={**os.environ, "LC_ALL": "C", **self.environment})
-        if not SANITIZED:
-            # not between fork and exec: that would copy all of us each time
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(child.pid, resource.RLIMIT_AS,
-                                 (MEMORY, MEMORY))
-        end = threading.Timer(LONGEST, child.kill)
-        end.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        end.cancel()
-        self.took = time.monotonic() - began
-        child.returncode = self.status = os.waitstatus_to_exitcode(status)
-        self.resident = usage.ru_maxrss
-        self.out, self.err = [file.seek(0) or file.read()
-                              for file in (out, err)]
 
     def judge(self):
         text = self.err.decode("latin-1")
@@ -348,45 +350,73 @@ class Case:
             yield from self.check(self)
 
 
-STALLS = [0.0]
+class Matrix:
+    """Runs the cases, AT_ONCE at a time; found: what was wrong, by number."""
 
+    def __init__(self, cases, directory):
+        self.directory = directory
+        self.waiting = [(number, case, "a")
+                        for number, case in enumerate(cases)][::-1]
+        self.running = {}  # by process
+        self.found = {}
+        self.stalled = 0.0  # the longest that this machine has kept us waiting, in s
+        ended, end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(end)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        LOOP.watch(ended, lambda _: os.read(ended, 512) and self.reap())
+        self.start()
 
-def watch_stalls():
-    """The longest that this machine has kept somebody waiting, in s."""
-    while True:
-        began = time.monotonic()
-        time.sleep(0.01)
-        STALLS[0] = max(STALLS[0], time.monotonic() - began - 0.01)
+    def start(self):
+        while self.waiting and len(self.running) < AT_ONCE:
+            number, case, attempt = self.waiting.pop()
+            child = case.begin("%s/%d%s" % (self.directory, number, attempt))
+            self.running[child] = number, case, attempt
+            LOOP.after(LONGEST, lambda child=child, case=case: self.kill(
+                child, case))
+        LOOP.over = not self.running
 
+    def kill(self, child, case):
+        if child in self.running and self.running[child][1] is case:
+            os.kill(child, signal.SIGKILL)
 
-def verdict(number, case, directory):
-    for attempt in "abcd":
-        wrong = case.run("%s/%d%s" % (directory, number, attempt))
-        # on a loaded machine an honest answer may be late, and so may a kill, which is TTL / 50 before the end
-        late = case.status == 69 and \
-            b"no answer within" in case.err + case.out
-        killed_late = STALLS[0] > TTL / 50 and "too long" in str(wrong)
-        if not wrong or not (late or killed_late):
-            break
-    return wrong and "case '%s': %s; %s" % (
-        case.name, ", ".join(wrong),
-        case.err.decode("latin-1").encode("unicode_escape").decode()[:400])
+    def reap(self):
+        while self.running:
+            child, status, usage = os.wait4(-1, os.WNOHANG)
+            if child == 0:
+                break
+            number, case, attempt = self.running.pop(child)
+            wrong = case.end(status, usage)
+            # on a loaded machine an honest answer may be late, and so may a kill, which is TTL / 50 before the end
+            late = case.status == 69 and \
+                b"no answer within" in case.err + case.out
+            killed_late = self.stalled > TTL / 50 and "too long" in str(wrong)
+            if wrong and (late or killed_late) and attempt < "d":
+                self.waiting.append((number, case, chr(ord(attempt) + 1)))
+            elif wrong:
+                self.found[number] = "case '%s': %s; %s" % (
+                    case.name, ", ".join(wrong),
+                    case.err.decode("latin-1").encode("unicode_escape")
+                    .decode()[:400])
+        self.start()
+
+    def watch_stalls(self, began=None):
+        now = time.monotonic()
+        self.stalled = max(self.stalled, now - (began or now) - 0.01)
+        LOOP.after(0.01, lambda: self.watch_stalls(now))
 
 
 def main(directory, group, pattern=""):
-    threading.stack_size(256 << 10)
-    threading.Thread(target=watch_stalls, daemon=True).start()
     cases = [case for case in GROUPS[group]() if pattern in case.name]
     if SANITIZED and not pattern:
         cases = cases[::4]  # each start costs ten times as much
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        found = [line for line in pool.map(
-            lambda numbered: verdict(*numbered, directory), enumerate(cases))
-            if line]
-    for line in found:
+    matrix = Matrix(cases, directory)
+    if group == "held":
+        matrix.watch_stalls()
+    LOOP.run()
+    for _, line in sorted(matrix.found.items()):
         print(line)
-    print("%d cases, %d wrong" % (len(cases), len(found)))
-    return 1 if found or not cases else 0
+    print("%d cases, %d wrong" % (len(cases), len(matrix.found)))
+    return 1 if matrix.found or not cases else 0
 
 
 # --- the cases ----------------------------------------------------------------
@@ -557,14 +587,13 @@ def told_while_raised():
             server.hears = ("1 3 3000 - 10000000",)
             server.publish()
             server.hears = ()
-        time.sleep(0.1)
         return array(0)
 
     def grants(fence):
         return array(1, fence, 10000000, "")
 
     return [{"treatments": {"queue": grants(10)}, "busy": True},
-            {"treatments": {"queue": grants(5), "raise": Made(lose)},
+            {"treatments": {"queue": grants(5), "raise": Made(lose, 0.1)},
              "busy": True},
             {"treatments": {"queue": Made(refuse)}, "busy": True}]
 
