@@ -45,6 +45,7 @@ struct connection {
 	struct buffer output;
 	char token[TOKEN_MOST + 1]; /* of an attempt that is answered there */
 	char *channels[CHANNELS_MOST];
+	size_t channels_end;     /* there are none from there on */
 	struct connection *next; /* of this node */
 };
 
@@ -204,7 +205,7 @@ static void close_at_server(struct connection *connection, enum kind kind)
 
 static bool listens(const struct connection *connection, struct word channel)
 {
-	for (size_t i = 0; i < CHANNELS_MOST; i++)
+	for (size_t i = 0; i < connection->channels_end; i++)
 		if (connection->channels[i] != NULL &&
 		    strlen(connection->channels[i]) == channel.length &&
 		    memcmp(connection->channels[i], channel.data,
@@ -257,6 +258,8 @@ static void subscribe(struct connection *connection, const struct word *words)
 	if (i == CHANNELS_MOST)
 		abort();
 	connection->channels[i] = strndup(words[1].data, words[1].length);
+	if (i >= connection->channels_end)
+		connection->channels_end = i + 1;
 	for (i = 0; i < CHANNELS_MOST; i++)
 		count += connection->channels[i] != NULL;
 	buffer_print(&connection->output, "*3\r\n$9\r\nsubscribe\r\n");
