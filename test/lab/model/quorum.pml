@@ -342,12 +342,15 @@ c_code {
 #define SWAP_BROKEN(a, b)
 #endif
 
-	static void order_servers(int a, int b)
+	static void order_servers(unsigned long *rows, int a, int b)
 	{
+		unsigned long x = rows[a];
 		int k;
 
-		if (row(a) <= row(b))
+		if (x <= rows[b])
 			return;
+		rows[a] = rows[b];
+		rows[b] = x;
 		for (k = 0; k < TOKENS; k++) {
 			SWAP(now.left, AT(a, k), AT(b, k));
 			SWAP(now.late, AT(a, k), AT(b, k));
@@ -459,9 +462,10 @@ c_code {
 		order_clients(1, 2);
 		order_clients(0, 1);
 #endif
-		order_servers(0, 1);
-		order_servers(1, 2);
-		order_servers(0, 1);
+		unsigned long rows[M] = { row(0), row(1), row(2) };
+		order_servers(rows, 0, 1);
+		order_servers(rows, 1, 2);
+		order_servers(rows, 0, 1);
 #endif
 	}
 }

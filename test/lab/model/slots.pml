@@ -77,7 +77,8 @@ byte given[CLIENTS * SERVERS];	/* of the token there */
 byte largest[SLOTS + 1];	/* of all who have held the slot */
 #endif
 
-hidden byte c, i, k, s, r, n;
+hidden byte c, i, k, s, r, picked;	/* what is being done; and within one d_step: */
+hidden byte j, n, to;
 
 /* --- one state for all that are alike ---------------------------------------- */
 
@@ -222,14 +223,10 @@ c_code {
 	}
 }
 
-inline done() {
-	c = 0; i = 0; k = 0; s = 0; r = 0; n = 0
-}
-
 inline check_exclusion() {
-	for (k : 0 .. CLIENTS - 2) {
-		for (n : k + 1 .. CLIENTS - 1) {
-			assert(phase[k] != HOLDS || phase[n] != HOLDS || slot[k] != slot[n])
+	for (j : 0 .. CLIENTS - 2) {
+		for (n : j + 1 .. CLIENTS - 1) {
+			assert(phase[j] != HOLDS || phase[n] != HOLDS || slot[j] != slot[n])
 		}
 	}
 }
@@ -253,19 +250,20 @@ bool is_third = 1;
 #endif
 #endif
 /* The first free one from that which the request names may be any: others come and go. */
-inline pick_free(i) {
+#define TAKES_ANY(c, i, r) (r < EXTEND && NUMBER_OF(r) < 3 && has[AT(c, i)] == 0)
+inline pick_free(c, i, r) {
 	if
-	:: IS_FREE(i, 1) -> s = 1
+	:: TAKES_ANY(c, i, r) && IS_FREE(i, 1) -> picked = 1
 #if SLOTS > 1
-	:: IS_FREE(i, 2) -> s = 2
+	:: TAKES_ANY(c, i, r) && IS_FREE(i, 2) -> picked = 2
 #endif
 #if SLOTS > 2
-	:: IS_FREE(i, 3) -> s = 3
+	:: TAKES_ANY(c, i, r) && IS_FREE(i, 3) -> picked = 3
 #endif
 #ifdef QUEUE
-	:: i == 0 -> s = 0 /* others are before it */
+	:: TAKES_ANY(c, i, r) && i == 0 -> picked = 0 /* others are before it */
 #endif
-	:: else -> s = 0
+	:: else -> picked = 0
 	fi
 }
 
@@ -288,30 +286,30 @@ inline note_number(c, i, r) {
 
 /* slots.lua: the slot that the token has after this is has[]. */
 inline take(c, i, r) {
-	s = SLOT_OF(r);
+	to = SLOT_OF(r);
 	if
 	:: has[AT(c, i)] == 0 ->
 		if
-		:: NUMBER_OF(r) == 3 -> s = (IS_FREE(i, s) -> s : 0)
-		:: else -> pick_free(i)
+		:: NUMBER_OF(r) == 3 -> to = (IS_FREE(i, to) -> to : 0)
+		:: else -> to = picked
 		fi;
 		if
-		:: s > 0 ->
-			has[AT(c, i)] = s;
+		:: to > 0 ->
+			has[AT(c, i)] = to;
 			moved[AT(c, i)] = NUMBER_OF(r);
 			NEW_FENCE(c, i)
 		:: else -> skip
 		fi
-	:: has[AT(c, i)] == s || (has[AT(c, i)] > 0 && NUMBER_OF(r) < 3 && !IS_NEWER(c, i, r)) ->
+	:: has[AT(c, i)] == to || (has[AT(c, i)] > 0 && NUMBER_OF(r) < 3 && !IS_NEWER(c, i, r)) ->
 		note_number(c, i, r)
 	:: else ->
 		if
-		:: IS_FREE(i, s) ->
-			has[AT(c, i)] = s;
+		:: IS_FREE(i, to) ->
+			has[AT(c, i)] = to;
 #ifndef OLD_FENCE
 			NEW_FENCE(c, i)
 #endif
-		:: !IS_FREE(i, s) && NUMBER_OF(r) == 3 -> has[AT(c, i)] = 0
+		:: !IS_FREE(i, to) && NUMBER_OF(r) == 3 -> has[AT(c, i)] = 0
 		:: else -> skip
 		fi;
 		note_number(c, i, r)
@@ -372,34 +370,34 @@ inline send(c, i, what) {
 #endif
 
 inline begin_round(c) {
-	for (k : 0 .. SERVERS - 1) {
-		young[k] = (young[k] & 1 << c -> (young[k] & ~(1 << c)) | ROUND(c) : young[k])
+	for (j : 0 .. SERVERS - 1) {
+		young[j] = (young[j] & 1 << c -> (young[j] & ~(1 << c)) | ROUND(c) : young[j])
 	}
 }
 
 inline end_round(c) {
-	for (k : 0 .. SERVERS - 1) {
-		young[k] = young[k] & ~ROUND(c)
+	for (j : 0 .. SERVERS - 1) {
+		young[j] = young[j] & ~ROUND(c)
 	}
 }
 
 inline believe(c) {
 	phase[c] = HOLDS;
 #ifdef FENCE
-	for (k : 0 .. SERVERS - 1) {
-		n = (vote[AT(c, k)] == slot[c] && given[AT(c, k)] > n -> given[AT(c, k)] : n)
+	n = 0;
+	for (j : 0 .. SERVERS - 1) {
+		n = (vote[AT(c, j)] == slot[c] && given[AT(c, j)] > n -> given[AT(c, j)] : n)
 	}
-	for (k : 0 .. SERVERS - 1) {
+	for (j : 0 .. SERVERS - 1) {
 		if
-		:: vote[AT(c, k)] == slot[c] && has[AT(c, k)] > 0 ->
-			fence[k] = (fence[k] < n -> n : fence[k])
+		:: vote[AT(c, j)] == slot[c] && has[AT(c, j)] > 0 ->
+			fence[j] = (fence[j] < n -> n : fence[j])
 		:: else -> skip
 		fi
 	}
 	/* at the bound there is nothing to be told apart */
 	assert(n > largest[slot[c]] || n == FENCES);
 	largest[slot[c]] = n;
-	n = 0;
 #endif
 	check_exclusion()
 }
@@ -414,51 +412,92 @@ inline put_back(c) {
 	}
 }
 
+inline forget_votes(c) {
+	for (j : 0 .. SERVERS - 1) {
+		vote[AT(c, j)] = PENDING
+	}
+}
+
 inline end_attempt(c) {
 	phase[c] = DONE;
 	begin_round(c);
 	end_round(c);
 	slot[c] = 0;
 	moves[c] = 0;
-	for (k : 0 .. SERVERS - 1) {
-		vote[AT(c, k)] = PENDING;
-		send(c, k, RELEASE)
-	}
+	forget_votes(c)
 }
 
-#define PICK(x, least, most) x = least; do :: x < (most) -> x++ :: break od
+/*
+ * One of those that may, as the first of an atomic step: nothing is done where none may.
+ * What has one outcome only is one step (d_step); where requests are copied, sending has two.
+ * A d_step sets nothing hidden that is read after it: spin would not set it back.
+ */
+#define IF_CLIENT(may, x) :: may(x) -> c = x
+#define IF_THERE(may, x, y) :: may(x, y) -> c = x; i = y
+#define IF_SLOT(may, x, y) :: may(x, y) -> c = x; s = y
+#define IF_SERVERS(may, x) IF_THERE(may, x, 2) IF_THERE(may, x, 1) IF_THERE(may, x, 0)
+#if SLOTS == 1
+#define IF_SLOTS(may, x) IF_SLOT(may, x, 1)
+#elif SLOTS == 2
+#define IF_SLOTS(may, x) IF_SLOT(may, x, 2) IF_SLOT(may, x, 1)
+#else
+#define IF_SLOTS(may, x) IF_SLOT(may, x, 3) IF_SLOT(may, x, 2) IF_SLOT(may, x, 1)
+#endif
+#if CLIENTS == 2
+#define ONE_OF(which, may) if which(may, 1) which(may, 0) fi
+#else
+#define ONE_OF(which, may) if which(may, 2) which(may, 1) which(may, 0) fi
+#endif
+#if COPIES > 0
+#define SENDING
+#else
+#define SENDING d_step
+#endif
+
+#define IS_OUT(c) (phase[c] == OUT && MAY_COME(c))
+#define IS_ASKED(c, i) (asked[AT(c, i)] > 0)
+#define HAS_ANSWER(c, i) (phase[c] == ASKS && vote[AT(c, i)] != PENDING)
+#define IS_LATE(c, i) (late[AT(c, i)] > 0)
+#define IS_IN_LINE(c, i) (wish[AT(c, i)] > 0 && has[AT(c, i)] == 0)
+#define IS_TOLD(c, i) (told[AT(c, i)] > 0)
+#define IS_DUE(c, i) (phase[c] == ASKS && (vote[AT(c, i)] == NO || vote[AT(c, i)] == PENDING) && \
+	asked[AT(c, i)] == 0)
+#define MAY_MOVE(c, s) ((c) <= MOST_ACTIVE && phase[c] == ASKS && moves[c] < MOVES && ANY(c) > 0 && \
+	VOTES(c, s) < MAJORITY)
+#define HAS_ENOUGH(c, s) (phase[c] == ASKS && HAS_QUORUM(c, s))
+#define MAY_RENEW(c) ((c) <= MOST_ACTIVE && phase[c] == HOLDS && moves[c] != 9)
+#define IS_RENEWED(c) (phase[c] == HOLDS && moves[c] == 9 && IS_KEPT(c))
+#define MAY_END(c) (phase[c] == ASKS || phase[c] == HOLDS)
 
 active proctype world()
 {
-	do
+end:	do
 	/* a client begins */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		if
-		:: phase[c] == OUT && MAY_COME(c) ->
-		phase[c] = ASKS;
-		slot[c] = 1;
-		for (k : 0 .. SERVERS - 1) {
-			asked[AT(c, k)] = TAKE(slot[c], 0)
-		};
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		ONE_OF(IF_CLIENT, IS_OUT);
+		d_step {
+			phase[c] = ASKS;
+			slot[c] = 1;
+			for (j : 0 .. SERVERS - 1) {
+				asked[AT(c, j)] = TAKE(slot[c], 0)
+			};
+			c_code { canonical(); }
+		}
 	}
 	/* a request is executed */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(i, 0, SERVERS - 1);
-		if
-		:: asked[AT(c, i)] > 0 ->
+		ONE_OF(IF_SERVERS, IS_ASKED);
 		r = asked[AT(c, i)];
-		execute(c, i, r);
-		if
-		:: r < EXTEND && NUMBER_OF(r) < 3 ->
-			vote[AT(c, i)] = (has[AT(c, i)] > 0 -> has[AT(c, i)] : NO)
-		:: else -> skip
-		fi;
+		pick_free(c, i, r);
+		d_step {
+			execute(c, i, r);
+			if
+			:: r < EXTEND && NUMBER_OF(r) < 3 ->
+				vote[AT(c, i)] = (has[AT(c, i)] > 0 -> has[AT(c, i)] : NO)
+			:: else
+			fi;
+			asked[AT(c, i)] = 0
+		};
 #if COPIES > 0
 		if
 		:: c <= MOST_ACTIVE && r < EXTEND && copies < COPIES ->
@@ -467,89 +506,72 @@ active proctype world()
 		:: true
 		fi;
 #endif
-		asked[AT(c, i)] = 0;
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		d_step { c_code { canonical(); } }
 	}
 #ifdef LOST
 	/* its answer is lost, and nobody asks again */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(i, 0, SERVERS - 1);
-		if
-		:: phase[c] == ASKS && vote[AT(c, i)] != PENDING ->
-		vote[AT(c, i)] = PENDING;
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		ONE_OF(IF_SERVERS, HAS_ANSWER);
+		d_step { vote[AT(c, i)] = PENDING; c_code { canonical(); } }
 	}
 #endif
 #if COPIES > 0
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(i, 0, SERVERS - 1);
-		if
-		:: late[AT(c, i)] > 0 ->
+		ONE_OF(IF_SERVERS, IS_LATE);
 		r = late[AT(c, i)];
-		execute(c, i, r);
-		late[AT(c, i)] = 0;
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		pick_free(c, i, r);
+		d_step {
+			execute(c, i, r);
+			late[AT(c, i)] = 0;
+			c_code { canonical(); }
+		}
 	}
 #endif
 #if RESTARTS > 0
 	:: atomic {
-		PICK(i, RESTARTING, SERVERS - 1);
 		if
-		:: restarts < RESTARTS ->
-		restarts++;
-		for (k : 0 .. CLIENTS - 1) {
-			has[AT(k, i)] = 0;
-			moved[AT(k, i)] = 0;
+		:: restarts < RESTARTS -> i = 2
+#if RESTARTING == 0
+		:: restarts < RESTARTS -> i = 1
+		:: restarts < RESTARTS -> i = 0
+#endif
+		fi;
+		d_step {
+			restarts++;
+			for (j : 0 .. CLIENTS - 1) {
+				has[AT(j, i)] = 0;
+				moved[AT(j, i)] = 0;
 #ifdef QUEUE
-			wish[AT(k, i)] = 0;
+				wish[AT(j, i)] = 0;
 #endif
 #ifndef NO_QUARANTINE
-			young[i] = (phase[k] == ASKS || phase[k] == HOLDS -> young[i] | 1 << k : young[i])
+				young[i] = (phase[j] == ASKS || phase[j] == HOLDS -> young[i] | 1 << j : young[i])
 #endif
-		};
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+			};
+			c_code { canonical(); }
+		}
 	}
 #endif
 #ifdef QUEUE
 	/* a slot is free for one that waits: settle.lua */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(i, 0, SERVERS - 1);
+		ONE_OF(IF_SERVERS, IS_IN_LINE);
 		r = wish[AT(c, i)];
-		if
-		:: r > 0 && has[AT(c, i)] == 0 ->
-		take(c, i, r);
-		if
-		:: has[AT(c, i)] > 0 ->
-			wish[AT(c, i)] = 0;
-			told[AT(c, i)] = TAKE(has[AT(c, i)], NUMBER_OF(r))
-		:: else -> skip
-		fi;
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		pick_free(c, i, r);
+		d_step {
+			take(c, i, r);
+			if
+			:: has[AT(c, i)] > 0 ->
+				wish[AT(c, i)] = 0;
+				told[AT(c, i)] = TAKE(has[AT(c, i)], NUMBER_OF(r))
+			:: else
+			fi;
+			c_code { canonical(); }
+		}
 	}
 	/* the message comes, or is lost */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(i, 0, SERVERS - 1);
-		if
-		:: told[AT(c, i)] > 0 ->
+		ONE_OF(IF_SERVERS, IS_TOLD);
 		r = told[AT(c, i)];
 		told[AT(c, i)] = 0;
 		if
@@ -560,112 +582,81 @@ active proctype world()
 #endif
 		:: true
 		fi;
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		d_step { c_code { canonical(); } }
 	}
 	/* a heartbeat */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(i, 0, SERVERS - 1);
-		if
-		:: phase[c] == ASKS && (vote[AT(c, i)] == NO || vote[AT(c, i)] == PENDING) && asked[AT(c, i)] == 0 ->
-		send(c, i, TAKE(slot[c], moves[c]));
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		ONE_OF(IF_SERVERS, IS_DUE);
+		SENDING {
+			send(c, i, TAKE(slot[c], moves[c]));
+			c_code { canonical(); }
+		}
 	}
 #endif
 	/* votes for different slots are moved */
 	:: atomic {
-		PICK(c, 0, MOST_ACTIVE);
-		PICK(s, 1, SLOTS);
-		if
-		:: phase[c] == ASKS && moves[c] < MOVES && ANY(c) > 0 && VOTES(c, s) < MAJORITY ->
-		moves[c] = moves[c] + 1;
-		slot[c] = s;
-		for (i : 0 .. SERVERS - 1) {
-			if
-			:: vote[AT(c, i)] != slot[c] ->
+		ONE_OF(IF_SLOTS, MAY_MOVE);
+		SENDING {
+			moves[c] = moves[c] + 1;
+			slot[c] = s;
+			for (k : 0 .. SERVERS - 1) {
+				if
+				:: vote[AT(c, k)] != slot[c] ->
 #ifndef EAGER
-				vote[AT(c, i)] = PENDING;
+					vote[AT(c, k)] = PENDING;
 #endif
-				send(c, i, TAKE(slot[c], moves[c]))
-			:: else -> skip
-			fi
-		};
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+					send(c, k, TAKE(slot[c], moves[c]))
+				:: else
+				fi
+			};
+			c_code { canonical(); }
+		}
 	}
 	/* enough votes */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		PICK(s, 1, SLOTS);
-		if
-		:: phase[c] == ASKS && HAS_QUORUM(c, s) ->
-		slot[c] = s;
-		believe(c);
+		ONE_OF(IF_SLOTS, HAS_ENOUGH);
+		d_step { slot[c] = s; believe(c) };
 #ifdef RENEW
-		put_back(c);
+		SENDING { put_back(c) };
 #endif
-		for (k : 0 .. SERVERS - 1) {
-			vote[AT(c, k)] = PENDING
-		};
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		d_step { forget_votes(c); c_code { canonical(); } }
 	}
 #ifdef RENEW
 	/* a renewal */
 	:: atomic {
-		PICK(c, 0, MOST_ACTIVE);
-		if
-		:: phase[c] == HOLDS && moves[c] != 9 ->
-		moves[c] = 9; /* a round is under way */
-		begin_round(c);
-		for (k : 0 .. SERVERS - 1) {
-			vote[AT(c, k)] = PENDING;
-			send(c, k, EXTEND)
+		ONE_OF(IF_CLIENT, MAY_RENEW);
+		d_step {
+			moves[c] = 9; /* a round is under way */
+			begin_round(c);
+			forget_votes(c)
 		};
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		SENDING {
+			for (k : 0 .. SERVERS - 1) {
+				send(c, k, EXTEND)
+			};
+			c_code { canonical(); }
+		}
 	}
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		if
-		:: phase[c] == HOLDS && moves[c] == 9 && IS_KEPT(c) ->
-		moves[c] = 0;
-		end_round(c);
-		put_back(c);
-		for (k : 0 .. SERVERS - 1) {
-			vote[AT(c, k)] = PENDING
-		};
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		ONE_OF(IF_CLIENT, IS_RENEWED);
+		d_step { moves[c] = 0; end_round(c) };
+		SENDING { put_back(c) };
+		d_step { forget_votes(c); c_code { canonical(); } }
 	}
 #endif
 #ifdef NARROW
-	:: is_third = 0
+	:: d_step { is_third -> is_third = 0 }
 #endif
 	/* the end */
 	:: atomic {
-		PICK(c, 0, CLIENTS - 1);
-		if
-		:: phase[c] == ASKS || phase[c] == HOLDS ->
-		end_attempt(c);
-		c_code { canonical(); }
-		:: else -> skip
-		fi;
-		done()
+		ONE_OF(IF_CLIENT, MAY_END);
+		d_step { end_attempt(c) };
+		SENDING {
+			for (k : 0 .. SERVERS - 1) {
+				send(c, k, RELEASE)
+			};
+			c_code { canonical(); }
+		}
 	}
 	od
 }
