@@ -36,9 +36,9 @@ fi
 # This is read for each test: it starts nothing.
 ROOT=${BASH_SOURCE[0]%/test/*}
 if [[ -L $ROOT/test/lib ]]; then # beside a part of a file (scripts/run-tests)
-	cd -P "$ROOT/test/lib"
+	cd -P "$ROOT/test/lib" || return
 	ROOT=${PWD%/test/lib}
-	cd "$OLDPWD"
+	cd "$OLDPWD" || return
 fi
 REDLOCK=${REDLOCK:-$ROOT/build/redlock}
 [[ $REDLOCK == /* ]] || REDLOCK=$PWD/$REDLOCK
