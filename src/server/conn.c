@@ -318,6 +318,19 @@ bool conn_owes_sticky(const struct conn *conn)
 	return false;
 }
 
+bool conn_owes_questions(const struct conn *conn)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < conn->owed_count; i++) {
+		const struct owed *owed =
+			&conn->owed[(conn->owed_first + i) % OWED_MAX];
+
+		count += owed->kind == OWED_ASKED && !owed->sticky;
+	}
+	return count > 1;
+}
+
 bool conn_owes(const struct conn *conn, uint64_t number)
 {
 	for (unsigned i = 0; i < conn->withheld_count; i++)

@@ -166,6 +166,9 @@ int conn_pump(struct conn *conn, short revents, conn_reply *reply,
 
 bool conn_owes_sticky(const struct conn *conn);
 
+/* Whether it owes answers to more than one request that is not sticky. */
+bool conn_owes_questions(const struct conn *conn);
+
 /* Whether the answer to this one is still to be handed over. */
 bool conn_owes(const struct conn *conn, uint64_t number);
 

@@ -358,15 +358,19 @@ static void drain_until(struct quorum *quorum, struct deadline until)
 }
 
 /* Those that have answered before are there, and slow; those that are not connected yet may
- * be far away. A bit for each. */
+ * be far away; and those that owe an answer to a question from before the last may have
+ * read no more than that, and work on it. A bit for each. */
 static uint32_t find_slow(const struct quorum *quorum)
 {
 	uint32_t slow = 0;
 
-	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->servers[i].conn.distance > 0 ||
-		    is_awaited(&quorum->servers[i]))
+	for (size_t i = 0; i < quorum->count; i++) {
+		const struct server *server = &quorum->servers[i];
+
+		if (server->conn.distance > 0 || is_awaited(server) ||
+		    conn_owes_questions(&server->conn))
 			slow |= UINT32_C(1) << i;
+	}
 	return slow;
 }
 

@@ -915,6 +915,23 @@ without() {
 	for i in 0 1 2; do rcli "$i" DEL "$KEY" "$(record)"; done
 }
 
+@test "a server that still lists its holds when the others have decided gives back the one that was picked, too" {
+	use 3
+	export REDLOCK_QUARANTINE=0
+	redlock acquire -r --token me -t 10m "$KEY"
+	wait_until 'counted 1 me 0 1 2'
+	rcli 2 EVAL 'for i = 1, 200000 do
+			redis.call("hset", KEYS[1], string.format("hold:%032x", i), ARGV[1])
+		end
+		redis.call("hset", KEYS[2], "me", 200001)' 2 "$(record)" "$KEY" "${EPOCHSECONDS}000"
+	redlock release --server-timeout 20s "$KEY" me
+	expect 0
+	wait_until 'counted 200000 me 2'
+	[[ $(rcli 2 HKEYS "$(record)") != *hold:+* ]]
+	key_free 0 1
+	rcli 2 DEL "$KEY" "$(record)"
+}
+
 @test "if no memory is left, a release whose answer was lost gives one hold back all the same" {
 	behind_proxy
 	for _ in 1 2 3; do redlock acquire -r --token me "$KEY"; done
