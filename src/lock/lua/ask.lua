@@ -8,10 +8,7 @@
 --         fence (0: none), how many of them hold it, 0, {one ...} as inspect has them, {one ...} as waiters:
 --         those that have lost KEY, and have not released it; "waited" is 1 if the lease was over, else 0},
 --         since when the server has known KEY (ms by its clock, -1 unknown)
-local asked, why = {}, ARGV[4]
-for digest in ARGV[3]:gmatch('%S+') do
-  asked[digest] = true
-end
+local asked, why = set_of(ARGV[3]), ARGV[4]
 local most = 10000 -- that are looked at
 local later = refuse_later()
 if later then

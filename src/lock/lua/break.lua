@@ -42,10 +42,7 @@ local items, total = holders(0, 1000)
 if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
 end
-local found, asked = not total, {}
-for digest in ARGV[3]:gmatch('%S+') do
-  asked[digest] = true
-end
+local found, asked = not total, set_of(ARGV[3])
 if not total then
   items, total = {show_holder('', call('pttl', key), 1)}, 1
 elseif #items < total then -- the rest of them

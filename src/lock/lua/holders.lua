@@ -13,6 +13,15 @@ local function name_of(who)
   return who:match('^(.*)' .. frozen .. '$') or who
 end
 
+-- A set of digests, from a text with a blank after each.
+local function set_of(digests)
+  local set = {}
+  for digest in digests:gmatch('%S+') do
+    set[digest] = true
+  end
+  return set
+end
+
 -- The end of a run (note_run) that was broken by whoever wrote this.
 local function broken_by(why)
   local by, reason = why:match('^by=([^\n]*)'), why:match('\nreason=([^\n]*)')
