@@ -22,10 +22,10 @@
  *    not sooner.
  *  - The server's clock may be set, as Redis has no other. If it is set forward between
  *    the request and the grant, the server counts too much. So we count the time
- *    from the request to the message, too. Ours is longer by the ways of both: by
- *    100 ms and four round trips at most, or by the server timeout, if that is less. If it
- *    is longer than that, or shorter by more than the drift, then the clock was set, the
- *    message was late, or we were stopped. Then we rely only on what our own
+ *    from the request to the message, too. Ours is longer by the time that both take on
+ *    their way: at most 100 ms and four round trips, or the server timeout if that is less.
+ *    If the difference is larger, or ours is shorter by more than the drift, then the clock was
+ *    set, the message was late, or we were stopped. Then we rely only on what our own
  *    clock says: a lease (3 s) that did not begin before we sent the request. If that
  *    is over, the server is asked again: if KEY is still ours, it is granted again.
  *    What is left: a clock that is set forward by as much as the message is late.

@@ -350,8 +350,10 @@ waits_and_holds() {
 }
 
 @test "a reentrant lock: the run inside is stopped with the one that it is in" {
+	# the run inside is not to be killed before it has released its hold
+	local options=(-r -t 4s -k 2s --server-timeout 300ms)
 	only 0
-	spawn outer "$REDLOCK" run -r -t 3s "$KEY" "$REDLOCK" run -r -t 3s "$KEY" sleep 60
+	spawn outer "$REDLOCK" run "${options[@]}" "$KEY" "$REDLOCK" run "${options[@]}" "$KEY" sleep 60
 	wait_until '[[ $(rcli 0 HVALS $KEY) == 2 ]]'
 	redlock break -y "$KEY"
 	expect 0 "$KEY: $RELEASED" "$WAITING"

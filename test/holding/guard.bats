@@ -132,7 +132,7 @@ is_guard() {
 # stopped_before_its_end OPTION...: redlock is stopped, and goes on when its lease is over. Its command, of which
 # COMMAND is the shell's text, ends by itself before that.
 stopped_before_its_end() {
-	spawn run "$REDLOCK" run -t $((3 * SLOW))s -k 200ms --once-in 1h "$@" "$KEY" \
+	spawn run "$REDLOCK" run -t $((3 * SLOW))s -k "${SLOW}s" --once-in 1h "$@" "$KEY" \
 		sh -c "$COMMAND"' echo up; until [ -e "$0/end" ]; do sleep 0.01; done' "$TMP"
 	wait_until '[[ -s $TMP/run.out ]]'
 	stop_process "$(pid run)"
