@@ -793,6 +793,7 @@ without() {
 	export REDLOCK_QUARANTINE=0
 	for owner in 1 2 3 4; do # which of the two is picked depends on their ages, then names
 		KEY=$KEY-$owner
+		"$REDLOCK" run "$KEY" true # all three have known KEY for as long
 		"$REDLOCK" acquire -S "$(without 2)" -r --token me "$KEY" # two scripts: each has a shell of its own
 		bash -c '"$REDLOCK" acquire -S "$0" -r --token me "$KEY"; true' "$(without 1)"
 		[[ $(rcli 0 HGET "$KEY" me)$(rcli 1 HGET "$KEY" me)$(rcli 2 HGET "$KEY" me) == 211 ]]
