@@ -137,7 +137,9 @@ static int64_t min_hold_left(int64_t min_hold, int64_t passed)
 	return min_hold > passed ? min_hold - passed : 0;
 }
 
-/* Rounds until one has settled it, or somebody wants us to end. */
+/* Rounds until one has settled it, or somebody wants us to end. There is one more after
+ * the end if connections of before have been silent: a firewall may have forgotten them, and a
+ * server that is asked anew may answer at once. */
 static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 			  struct deadline until, struct reply_handler *handler)
 {
@@ -147,6 +149,7 @@ static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 	struct reply_handler late = {lock, on_release, NULL};
 	struct wait wait = wait_until(until);
 	bool told = deadline_left(until) <= quorum->timeout;
+	bool connected = quorum_is_connected(quorum);
 
 	for (;;) {
 		/* where an acquire may be executed yet, the release has to follow it */
@@ -162,9 +165,15 @@ static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 		quorum_idle(quorum,
 			    wait_earlier(wait, deadline_in(AGAIN_PAUSE)),
 			    &late);
-		if (is_settled(lock) || deadline_passed(until) ||
-		    signals_tell_to_end())
+		if (is_settled(lock) || signals_tell_to_end())
 			break;
+		if (deadline_passed(until)) {
+			if (!connected || !quorum_renew_silent(quorum))
+				break;
+			connected = false;
+			until = deadline_in(quorum->timeout);
+			wait = wait_until(until);
+		}
 		if (!told && clock_ms() - began >= quorum->timeout) {
 			tell_delay(lock, until);
 			told = true;

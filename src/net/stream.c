@@ -97,7 +97,8 @@ void stream_reset(struct stream *stream)
 			   sizeof(none));
 }
 
-/* A peer that has vanished is noticed within half a minute. */
+/* A peer that has vanished, or that a firewall has forgotten, is noticed within half a minute; and
+ * a firewall does not forget it for being idle. */
 static void keep_alive(int fd)
 {
 	static const struct {
@@ -110,8 +111,9 @@ static void keep_alive(int fd)
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		setsockopt(fd, options[i].level, options[i].name,
-			   &options[i].value, sizeof(options[i].value));
+		if (setsockopt(fd, options[i].level, options[i].name,
+			       &options[i].value, sizeof(options[i].value)) < 0)
+			return; /* a Unix socket, which needs none */
 }
 
 static const char *fail(struct stream *stream, const char *why)
@@ -151,8 +153,7 @@ static const char *start_tls(struct stream *stream)
 static const char *go_up(struct stream *stream)
 {
 	stream->state = STREAM_UP;
-	if (stream->keep_alive)
-		keep_alive(stream->fd);
+	keep_alive(stream->fd);
 	return stream->tls_host != NULL ? start_tls(stream) : NULL;
 }
 

@@ -41,8 +41,7 @@ enum stream_state {
 
 struct stream {
 	enum stream_state state;
-	int fd;          /* the socket, -1 if there is none */
-	bool keep_alive; /* for one that mostly listens */
+	int fd; /* the socket, -1 if there is none */
 	uint16_t port;
 	struct resolve *lookup;
 	struct addresses addresses;

@@ -35,7 +35,6 @@ struct discovery *discovery_new(const struct url *url)
 		seed->conn.login_optional = true;
 		seed->conn.in_cluster = url->kind == URL_CLUSTER;
 		seed->conn.bounds.wide = asks_names(discovery);
-		seed->conn.stream.keep_alive = true;
 	}
 	last_place_init(&discovery->last_place, "places", url->name);
 	return discovery;

@@ -27,7 +27,6 @@ void mailbox_init(struct mailbox *mailbox, const struct server *servers,
 
 		server_init(&mailbox->subscribers[i], &url, false, false);
 		mailbox->subscribers[i].conn.listens = true;
-		mailbox->subscribers[i].conn.stream.keep_alive = true;
 	}
 }
 

@@ -412,11 +412,27 @@ void quorum_leave(struct quorum *quorum)
 		stream_leave(&quorum->servers[i].conn.stream);
 }
 
-void quorum_renew_silent(struct quorum *quorum)
+bool quorum_renew_silent(struct quorum *quorum)
+{
+	bool renewed = false;
+
+	for (size_t i = 0; i < quorum->count; i++) {
+		bool up = server_is_up(&quorum->servers[i]);
+
+		if (!quorum->per_server[i].waiting)
+			continue;
+		server_renew(&quorum->servers[i]);
+		renewed |= up && !server_is_up(&quorum->servers[i]);
+	}
+	return renewed;
+}
+
+bool quorum_is_connected(const struct quorum *quorum)
 {
 	for (size_t i = 0; i < quorum->count; i++)
-		if (quorum->per_server[i].waiting)
-			server_renew(&quorum->servers[i]);
+		if (server_is_up(&quorum->servers[i]))
+			return true;
+	return false;
 }
 
 void quorum_renew_hung(struct quorum *quorum, int64_t time)

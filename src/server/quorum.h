@@ -144,8 +144,12 @@ void quorum_leave(struct quorum *quorum);
  * was sent with it: the server is known to answer on another connection. */
 void quorum_abandon(struct quorum *quorum, size_t server);
 
-/* The next round uses fresh connections to those that have not answered. */
-void quorum_renew_silent(struct quorum *quorum);
+/* The next round uses fresh connections to those that have not answered. False if none was
+ * connected, or had to be kept (server_renew). */
+bool quorum_renew_silent(struct quorum *quorum);
+
+/* There is a connection already. */
+bool quorum_is_connected(const struct quorum *quorum);
 
 /* ... and to those that have not answered for so long (ms) that they may never do, even
  * if what they were asked may be executed yet. */

@@ -288,6 +288,38 @@ slow() {
 	[[ $output == *'no connection within '* ]]
 }
 
+# forgotten I: the client's connections to server I get no packet through any more, in either direction.
+forgotten() {
+	local from
+	while read -r _ _ from _; do
+		net_filter -A OUTPUT -p tcp --sport "${from##*:}" -j DROP || return
+		net_filter -A INPUT -p tcp --dport "${from##*:}" -j DROP || return
+	done < <(net_run ss -Htn state established dst "10.9.$1.2")
+}
+
+@test "a firewall that forgets connections leaves no lock behind: the release is sent again on a new one" {
+	local servers
+	unset REDISCLI_AUTH
+	export TMP
+	net_servers_start 3
+	for servers in "$(server_url 0)" "$REDLOCK_SERVERS"; do
+		KEY+=-again
+		net_spawn run "$REDLOCK" run -S "$servers" -t 10m --quarantine 0 "$KEY" \
+			sh -c 'echo in; until [ -e "$TMP/end" ]; do sleep 0.01; done'
+		wait_until '[[ -s $TMP/run.out ]]'
+		[[ $(net_run ss -Htno dst 10.9.0.2) == *timer:\(keepalive,* ]]
+		forgotten 0
+		forgotten 1
+		forgotten 2
+		touch "$TMP/end"
+		finish run
+		expect 0 in
+		net_heal
+		nothing_left 0 1 2
+		rm "$TMP/end"
+	done
+}
+
 @test "a link that loses every large packet is none, however it began" {
 	unset REDISCLI_AUTH
 	net_servers_start 1
