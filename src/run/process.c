@@ -102,6 +102,11 @@ bool process_carries(pid_t pid, const char *badge)
 	return found;
 }
 
+static bool has_ended(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
 /* "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... THREADS 0 STARTTIME ..." (the 20th to
  * 22nd); a NAME may hold anything, also ") ". A zombie with threads is a process
  * that runs on after its first thread has ended. */
@@ -136,7 +141,7 @@ bool process_read(struct process *process, pid_t pid)
 		.started = started,
 		.state = state,
 		.kernel = (flags & KERNEL_THREAD) != 0,
-		.alive = (state != 'Z' && state != 'X') || threads > 1,
+		.alive = !has_ended(state) || threads > 1,
 	};
 	return true;
 }
@@ -234,13 +239,41 @@ void process_name(pid_t pid, struct buffer *text)
 	buffer_print(text, " '%.*s'", (int)got, name);
 }
 
+static DIR *threads_of(pid_t pid)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
+	return opendir(path);
+}
+
+/* Of the first of its threads that has not ended; 'Z': now all have. */
+static char state_of_threads(pid_t pid)
+{
+	DIR *threads = threads_of(pid);
+	struct dirent *entry;
+	struct process thread;
+	char state = 'Z';
+	int64_t id;
+
+	while (threads != NULL && has_ended(state) &&
+	       (entry = readdir(threads)) != NULL)
+		if (number_parse(entry->d_name, 1, INT32_MAX, &id) == 0 &&
+		    process_read(&thread, (pid_t)id))
+			state = thread.state;
+	if (threads != NULL)
+		closedir(threads);
+	return state;
+}
+
 char process_state(pid_t pid)
 {
 	struct process process;
 
 	if (!process_read(&process, pid))
 		return '\0';
-	return process.state;
+	return has_ended(process.state) && process.alive ? state_of_threads(pid)
+							 : process.state;
 }
 
 /* "... ShdPnd:	BITS ...", the signals of the process rather than of a thread. */
@@ -280,10 +313,8 @@ bool process_sends(pid_t pid, int number)
 	char path[80];
 	struct dirent *entry;
 	bool sends = false;
-	DIR *threads;
+	DIR *threads = threads_of(pid);
 
-	snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
-	threads = opendir(path);
 	if (threads == NULL)
 		return false;
 	while (!sends && (entry = readdir(threads)) != NULL) {

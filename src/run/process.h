@@ -56,7 +56,7 @@ void process_name(pid_t pid, struct buffer *text);
  * none. */
 bool process_command_line(pid_t pid, struct buffer *text);
 
-/* 0: not known. */
+/* If its first thread has ended, and others run on, the state is theirs. 0: not known. */
 char process_state(pid_t pid);
 
 /* Whether this signal was sent to it, and it has not taken it yet. */

@@ -96,6 +96,30 @@ setup_file() {
 
 # native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
 # bats test_tags=native
+@test "^Z stops the job of a COMMAND whose first thread has ended, and the lease; fg continues it" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run --quarantine 0 -t $((4 * SLOW))s $KEY $TOOLS/headless
+		see UP
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		type fg
+		see headless
+		type word
+		see word\r\nword\r\n
+		key ^Z
+		see Stopped(.|\n)*ready> $
+		run [[ \$(redis-cli -s $SERVERS/0/redis.sock EXISTS $KEY) == 0 ]]
+		type fg
+		see lock lost
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 76 ]]
+}
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
 @test "less, by itself and at the end of a pipeline, stops and goes on" {
 	# which heeds ^Z once it waits for a key
 	local waits="run [[ \$(ps -o stat= -p \$(pgrep -x less -s \$(<$TMP/shell))) == S* ]]"
@@ -575,6 +599,13 @@ shell_script() {
 	at_terminal "$REDLOCK" run -t 2s -k 300ms "$KEY" sh -c 'echo $$ >"$1"; kill -STOP $$; sleep 300; :' - "$TMP/pid" <<-STEPS
 		run [[ \$(ps -o state= -p \$(<$TMP/pid)) == T ]]
 		run $REDLOCK status --format json $KEY | jq -e '.holders[0].held_ms > 3000'
+		key ^C
+	STEPS
+	[[ $status == 130 ]]
+	key_free 0
+	at_terminal "$REDLOCK" run "$KEY" sh -c 'echo $$ >"$1"; exec "$2" 19' - "$TMP/pid" "$TOOLS/headless" <<-STEPS
+		see UP
+		run grep -q ') T ' /proc/\$(<$TMP/pid)/task/*/stat
 		key ^C
 	STEPS
 	[[ $status == 130 ]]
