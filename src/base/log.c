@@ -65,13 +65,19 @@ bool log_is_live(void)
 /* --- writing ------------------------------------------------------------- */
 
 /* How much of it there is room for, without a reader; or all of it, if that can be
- * written to nobody. */
+ * written to nobody. SIGTTOU, which is blocked, would stop the whole job. */
 static size_t write_at_once(const char *text, size_t length)
 {
-	ssize_t written = output_write_at_once(STDERR_FILENO, text, length);
+	struct signals_mask before;
+	ssize_t written;
+	int failure;
 
+	signals_block_all(&before);
+	written = output_write_at_once(STDERR_FILENO, text, length);
+	failure = errno;
+	signals_unblock(&before);
 	if (written < 0)
-		return errno == EAGAIN ? 0 : length;
+		return failure == EAGAIN ? 0 : length;
 	return (size_t)written;
 }
 

@@ -423,6 +423,26 @@ setup_file() {
 	[[ $status == 76 ]]
 }
 
+@test "with stty tostop, no message of redlock's stops its job in the background: not that of a wait, of --max-hold, or of a loss" {
+	at_terminal <<-STEPS
+		see ready> $
+		type stty tostop
+		see ready> $
+		type $REDLOCK run --on-lost warn -t $((4 * SLOW))s $KEY sh -c 'until [ -e $TMP/go ]; do sleep 0.05; done; exit 5' &
+		see ready> $
+		run $REDLOCK status $KEY >$TMP/status
+		type $REDLOCK run -v -w 60s --max-hold 1s -k 300ms $KEY sh -c 'trap "" TERM; sleep 300; :' &
+		see 1st in line
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
+		see lock lost: .*: COMMAND runs on without it\r\n
+		type wait %2; echo status \$?
+		see status 124\r\n
+		run touch $TMP/go
+		type wait %1; exit \$?
+	STEPS
+	[[ $status == 5 ]]
+}
+
 # shell_script: a script whose COMMAND is an interactive shell, that reads on after it.
 shell_script() {
 	cat >"$TMP/script" <<-STEPS
