@@ -381,13 +381,20 @@ bool supervisor_stop(struct supervisor *supervisor)
 	return spared;
 }
 
+/* COMMAND, which has not ended by itself. */
+static bool was_killed(const struct supervisor *supervisor)
+{
+	return supervisor->child.signal != 0 || supervisor->max_hold.begun ||
+	       (supervisor->lost != NULL && lost_signal(supervisor) != 0);
+}
+
 void supervisor_end(struct supervisor *supervisor)
 {
 	part_with_guard(supervisor);
 	max_hold_release(&supervisor->max_hold);
 	if (supervisor->child.pid > 0)
 		child_reap(&supervisor->child);
-	job_end(&supervisor->job);
+	job_end(&supervisor->job, was_killed(supervisor));
 	log_hurry(false);
 }
 

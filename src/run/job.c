@@ -100,7 +100,7 @@ static int start_bystander(struct job *job)
 	job->bystander = ends[0];
 	if (job->pid > 0)
 		return 0;
-	job_end(job);
+	job_end(job, false);
 	errno = why;
 	return -1;
 }
@@ -118,6 +118,8 @@ int job_start(struct job *job)
 			       : 0;
 	job->terminal = terminal;
 	job->foreground = tcgetpgrp(terminal) == getpgrp();
+	job->known =
+		job->foreground && tcgetattr(terminal, &job->settings) == 0;
 	return start_bystander(job);
 }
 
@@ -237,20 +239,24 @@ void job_stop(struct job *job, int number, pid_t command, struct deadline until)
 		tcsetpgrp(job->terminal, its);
 }
 
-static void take_back(const struct job *job)
+/* TCSADRAIN may wait for ever, after ^S. */
+static void take_back(const struct job *job, bool killed)
 {
 	pid_t own = getpgrp(), front = tcgetpgrp(job->terminal);
 	struct signals_mask before;
 
-	if (!job->foreground || front <= 0 || front == own ||
-	    process_group_lives(front))
+	if (!job->foreground || front <= 0 ||
+	    (front != own && process_group_lives(front)))
 		return;
 	signals_block_all(&before); /* or else SIGTTOU stops us */
-	tcsetpgrp(job->terminal, own);
+	if (front != own)
+		tcsetpgrp(job->terminal, own);
+	if (killed && job->known && !process_has_peers())
+		tcsetattr(job->terminal, TCSANOW, &job->settings);
 	signals_unblock(&before);
 }
 
-void job_end(struct job *job)
+void job_end(struct job *job, bool killed)
 {
 	if (job->pid > 0) {
 		kill(job->pid, SIGKILL); /* it may have been stopped */
@@ -260,7 +266,7 @@ void job_end(struct job *job)
 	if (job->bystander > 0)
 		close(job->bystander);
 	if (job->terminal > 0) {
-		take_back(job);
+		take_back(job, killed);
 		close(job->terminal);
 	}
 	*job = (struct job){0};

@@ -6,7 +6,7 @@
  *	if (job_has_terminal(&job)) ...		no group of its own for COMMAND
  *	if (job_has_got(&job, number, sender, due)) ...	a signal that redlock has read
  *	job_stop(&job, number, command, until);	COMMAND has stopped
- *	job_end(&job);				COMMAND has ended
+ *	job_end(&job, killed);			COMMAND has ended
  *
  * A signal may be meant for redlock alone (kill(1)) or for the whole group
  * (the terminal, a shell's `kill %1`, tini -g). A signal to the group has
@@ -43,6 +43,13 @@
  * shell. There the shell is just about to take it if the job in the foreground has ended,
  * so redlock does nothing unless its own job was in the foreground.
  *
+ * Such a COMMAND cannot undo what it has set either, such as no echo. If redlock has the
+ * terminal then, it sets what was set when COMMAND began, as a shell does for a job that a
+ * signal has ended. It does not know that if the job began in the background, where the
+ * shell has settings of its own. And it sets nothing while another process of the group
+ * lives, which may be the pager at the end of a pipeline; those that redlock has come from
+ * wait for it. What a COMMAND has set that ends by itself is meant to last.
+ *
  * A COMMAND that waits for a child made by vfork(2) takes no signal until that
  * child has called exec. If ^Z stops the child first, COMMAND does not stop: it
  * is in state D, with SIGTSTP pending. That counts as stopped, and the job stops.
@@ -74,6 +81,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <termios.h>
 
 #include "base/deadline.h"
 
@@ -85,6 +93,8 @@ struct job {
 	uint64_t shared; /* signals that the group has got, not yet looked at */
 	bool continued;  /* the bystander has continued redlock */
 	bool foreground; /* the job had the terminal when it began, or went on */
+	bool known;      /* settings, of the terminal when it began */
+	struct termios settings;
 };
 
 /* Before there are threads, with descriptors 0 to 2 in use. 0, or -1 with
@@ -115,7 +125,8 @@ bool job_is_orphaned(void);
 void job_stop(struct job *job, int number, pid_t command,
 	      struct deadline until);
 
-/* Takes the terminal back if COMMAND has left it to nobody. */
-void job_end(struct job *job);
+/* Takes the terminal back if COMMAND has left it to nobody; with its settings if COMMAND
+ * was killed. */
+void job_end(struct job *job, bool killed);
 
 #endif

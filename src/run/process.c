@@ -190,7 +190,20 @@ static bool group_exists(pid_t group)
 	return kill(-group, 0) == 0 || errno != ESRCH;
 }
 
-bool process_group_lives(pid_t group)
+/* Whether we are this process, or have come from it. */
+static bool is_us_or_above(pid_t pid)
+{
+	struct process process = {.parent = getpid()};
+
+	do
+		if (process.parent == pid)
+			return true;
+	while (process_read(&process, process.parent));
+	return false;
+}
+
+/* Those for which except says so do not count; NULL: all do. */
+static bool group_lives(pid_t group, bool (*except)(pid_t pid))
 {
 	bool lives = false, shown = false;
 	struct process process;
@@ -207,11 +220,22 @@ bool process_group_lives(pid_t group)
 		    process.group != group)
 			continue;
 		shown = true;
-		lives = process.alive;
+		lives = process.alive &&
+			(except == NULL || !except(process.pid));
 	}
 	if (all != NULL)
 		closedir(all);
 	return lives || (!shown && group_exists(group));
+}
+
+bool process_group_lives(pid_t group)
+{
+	return group_lives(group, NULL);
+}
+
+bool process_has_peers(void)
+{
+	return group_lives(getpgrp(), is_us_or_above);
 }
 
 void process_name(pid_t pid, struct buffer *text)

@@ -485,6 +485,59 @@ shell_script() {
 	key_free 0
 }
 
+@test "after a COMMAND that was killed, the terminal is set as it was before; what one that ends by itself sets is kept" {
+	echo "stty raw -echo; echo \$\$ >$TMP/pid; echo up; exec sleep 300" >"$TMP/raw"
+	cat >"$TMP/script" <<-STEPS
+		stty -g >$TMP/before
+		$REDLOCK run -k 300ms --server-timeout 200ms --quarantine 0 \$*
+		echo "ended: \$?"
+		stty -g | diff $TMP/before - && read word && echo "read \$word"
+	STEPS
+	at_terminal <<-STEPS
+		see ready> $
+		type sh $TMP/script --max-hold 1s $KEY sh $TMP/raw
+		see ended: 124\r\n
+		type first
+		see read first\r\nready> $
+		type sh $TMP/script -t 2s $KEY sh $TMP/raw
+		see up\n
+		run redis-cli -s $SERVERS/0/redis.sock DEL $KEY
+		see ended: 76\r\n
+		type second
+		see read second\r\nready> $
+		type sh $TMP/script $KEY sh $TMP/raw
+		see up\n
+		run kill -KILL \$(<$TMP/pid)
+		see ended: 137\r\n
+		type third
+		see read third\r\nready> $
+		# a shell that edits lines, in a group of its own
+		type sh $TMP/script --max-hold 1s $KEY bash --norc --noprofile -i
+		see ended: 124\r\n
+		type fourth
+		see read fourth\r\nready> $
+		type $REDLOCK run $KEY stty -echo
+		see ready> $
+		type stty -a | grep -ow -e -echo; stty echo
+		see -echo\r\n(.|\n)*ready> $
+		type exit 3
+	STEPS
+	[[ $status == 3 ]]
+	key_free 0
+}
+
+@test "what another part of a pipeline has set at the terminal stays when COMMAND is killed" {
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run --max-hold 1s -k 300ms $KEY sh -c 'echo; sleep 300; :' | sh -c 'read x; stty -echo </dev/tty; cat; stty -a </dev/tty | grep -ow -e -echo; stty echo </dev/tty'
+		see stopped after --max-hold 1s\r\n-echo\r\n
+		see ready> $
+		type exit \${PIPESTATUS[0]}
+	STEPS
+	[[ $status == 124 ]]
+	key_free 0
+}
+
 @test "an interactive COMMAND that was killed leaves the terminal to its job that runs on" {
 	shell_script
 	at_terminal <<-STEPS

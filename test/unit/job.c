@@ -35,7 +35,7 @@ static void try_both(int first, int second)
 	CHECK(job_has_got(&job, second, 0, never), "%d after %d", second,
 	      first);
 	CHECK(!job_has_got(&job, SIGUSR1, 0, never), "nobody has sent it");
-	job_end(&job);
+	job_end(&job, false);
 }
 
 static int test(void)
