@@ -181,11 +181,19 @@ static bool is_end(int number)
 	       number == SIGHUP;
 }
 
-/* COMMAND has got it, but takes it only if somebody continues it (job.h). */
-static void continue_orphan(const struct supervisor *supervisor, int number)
+/* By SIGKILL in the end. Before that come stops, which are not the user's. */
+static bool is_being_killed(struct supervisor *supervisor)
+{
+	return supervisor->max_hold.begun || guard_kills(&supervisor->guard);
+}
+
+/* COMMAND has got it, but takes it only if somebody continues it (job.h). Not if ^Z, which
+ * has come as well, has stopped it: then it stays so until `fg`. */
+static void continue_stopped(struct supervisor *supervisor, int number)
 {
 	if (is_end(number) && process_state(supervisor->child.pid) == 'T' &&
-	    job_is_orphaned())
+	    (signals_pending() & signals_bit(SIGTSTP)) == 0 &&
+	    !is_being_killed(supervisor))
 		child_signal(&supervisor->child, SIGCONT);
 }
 
@@ -207,16 +215,14 @@ static bool take_signal(struct supervisor *supervisor)
 	shared = job_has_got(&supervisor->job, number, sender,
 			     next_due(supervisor)) &&
 		 child_shares_group(&supervisor->child);
-	if (shared)
-		continue_orphan(supervisor, number);
-	else
+	if (!shared)
 		child_signal(&supervisor->child, number);
+	continue_stopped(supervisor, number);
 	return shared && number == SIGTSTP;
 }
 
-/* The shell waits for us to stop, too, and will bring both back. A stop that comes
- * before COMMAND is killed is not the user's. Nor is, mostly, a stop of nothing but
- * COMMAND (job.h). */
+/* The shell waits for us to stop, too, and will bring both back. But a stop of nothing but
+ * COMMAND is, mostly, not the user's (job.h). */
 static void follow_stop(struct supervisor *supervisor, bool told)
 {
 	pid_t command = supervisor->child.pid;
@@ -224,8 +230,7 @@ static void follow_stop(struct supervisor *supervisor, bool told)
 	int number;
 
 	supervisor->told = false;
-	if (!job_has_terminal(&supervisor->job) || supervisor->max_hold.begun ||
-	    guard_kills(&supervisor->guard))
+	if (!job_has_terminal(&supervisor->job) || is_being_killed(supervisor))
 		return;
 	number = child_stopped(&supervisor->child);
 	if (number == 0 && (told || again) &&

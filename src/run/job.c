@@ -207,7 +207,9 @@ static void take_back_continue(struct job *job)
 		signals_take(signals_bit(SIGCONT));
 }
 
-bool job_is_orphaned(void)
+/* Whether no process of this session, outside the group, is there to continue it: its
+ * parent's shell, mostly. */
+static bool is_orphaned(void)
 {
 	struct process process = {.parent = getppid()};
 
@@ -229,7 +231,7 @@ void job_stop(struct job *job, int number, pid_t command, struct deadline until)
 	bool had_it = its > 0 && its != own && tcgetpgrp(job->terminal) == its;
 	const struct question watched = {command, until};
 
-	if (number == SIGSTOP && job_is_orphaned())
+	if (number == SIGSTOP && is_orphaned())
 		return;
 	send(job->bystander, &watched, sizeof(watched), MSG_NOSIGNAL);
 	signals_stop(number);

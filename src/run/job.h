@@ -69,11 +69,13 @@
  * shells) stops the job. The system call in which it has stopped tells the two apart
  * (process.h); if that cannot be seen, redlock does not follow.
  *
+ * A COMMAND that is stopped while redlock is not takes no ^C. redlock continues it when a
+ * signal comes that is to end the job. flock(1), which does not look at signals, ends
+ * then.
+ *
  * No shell continues a group that is orphaned (POSIX): that of a session's leader, such as
  * what a terminal was opened for. The kernel does not stop it by SIGTSTP, and redlock does
- * not by SIGSTOP. A COMMAND that has stopped itself there would take no ^C: redlock
- * continues it when a signal comes for both that is to end it. flock(1), which does not
- * look at signals, ends then, and the kernel's SIGHUP ends what it leaves.
+ * not by SIGSTOP. A COMMAND that has stopped itself there waits for such a signal, too.
  */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
@@ -114,10 +116,6 @@ bool job_has_got(struct job *job, int number, pid_t sender,
 
 /* After a SIGCHLD: the bystander may have been killed. */
 void job_check(struct job *job);
-
-/* Whether no process of this session, outside the group, is there to continue it: its
- * parent's shell, mostly. */
-bool job_is_orphaned(void);
 
 /* Stops redlock by this signal, as command has stopped; but not a group that is orphaned.
  * Returns when redlock is continued: with the job, or because command goes on or has ended

@@ -331,16 +331,18 @@ renewed() {
 	key_free 0
 }
 
-@test "a stopped COMMAND takes the TERM that is sent to redlock" {
-	spawn holder "$REDLOCK" run "$KEY" sh -c 'echo; exec sleep 300'
-	wait_until '[[ -s $TMP/holder.out && $(child_named "$(pid holder)" sleep) ]]'
-	local command
-	command=$(child_named "$(pid holder)" sleep)
-	stop_process "$command"
-	kill -TERM "$(pid holder)"
-	finish holder 10
-	[[ $status == 143 ]]
-	key_free 0
+@test "a stopped COMMAND takes the HUP, INT, QUIT or TERM that is sent to redlock" {
+	local signal command
+	for signal in 1 2 3 15; do
+		spawn holder "$REDLOCK" run "$KEY" sh -c 'echo; exec sleep 300'
+		wait_until '[[ -s $TMP/holder.out && $(child_named "$(pid holder)" sleep) ]]'
+		command=$(child_named "$(pid holder)" sleep)
+		stop_process "$command"
+		kill "-$signal" "$(pid holder)"
+		finish holder 10
+		((status == 128 + signal))
+		key_free 0
+	done
 }
 
 @test "a storm of CONT and WINCH neither ends a run nor keeps it from being renewed" {

@@ -685,6 +685,26 @@ shell_script() {
 	key_free 0
 }
 
+@test "^C and kill %1 end a COMMAND that somebody else has stopped" {
+	local stop="run kill -STOP \$(<$TMP/pid) && [[ \$(ps -o state= -p \$(<$TMP/pid)) == T ]]"
+	at_terminal <<-STEPS
+		see ready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; exec sleep 300'
+		$stop
+		key ^C
+		see ready> $
+		type echo status \$?; rm $TMP/pid
+		see status 130\r\nready> $
+		type $REDLOCK run $KEY sh -c 'echo \$\$ >$TMP/pid; exec sleep 300' &
+		$stop
+		type kill %1; wait %1
+		see ready> $
+		type exit \$?
+	STEPS
+	[[ $status == 143 ]]
+	key_free 0
+}
+
 @test "nothing of redlock's stays in a job whose redlock was killed" {
 	at_terminal <<-STEPS
 		see ready> $
