@@ -14,7 +14,8 @@ struct taking {
 	struct session *session;
 	struct waiter *waiter;
 	struct session *sorted[LOCKS_MOST];
-	bool held[LOCKS_MOST];                   /* of the sorted */
+	bool held[LOCKS_MOST];     /* of the sorted */
+	bool answered[LOCKS_MOST]; /* its servers have, at least once */
 	size_t chosen[LOCKS_MOST], chosen_count; /* for each_chosen */
 };
 
@@ -117,6 +118,15 @@ static void ask_one(void *context, size_t i)
 		try_once(taking, taking->chosen[i]);
 }
 
+/* As the waiter sees it (waiter.h). */
+static bool has_answered(const struct session *each)
+{
+	const struct answer *answer = &each->answer;
+
+	return answer->result != LOCK_ERROR || answer->busy.unraised ||
+	       lock_is_quarantined(&each->lock);
+}
+
 /* The calling thread asks for KEY: it has something to do meanwhile (before_wait). */
 static void ask_all(struct taking *taking)
 {
@@ -131,8 +141,7 @@ static void ask_all(struct taking *taking)
 	each_chosen(taking, ask_one);
 	taking->waiter->tries++;
 	for (size_t i = 0; i < taking->session->count; i++)
-		taking->waiter->answered |=
-			taking->sorted[i]->answer.result != LOCK_ERROR;
+		taking->answered[i] |= has_answered(taking->sorted[i]);
 }
 
 /* --- what follows from it --------------------------------------------------- */
@@ -224,6 +233,7 @@ static void wait_for(struct taking *taking, size_t refused, bool briefly)
 	struct lock *locks[LOCKS_MOST];
 	struct watchdogs watchdogs;
 
+	taking->waiter->answered = taking->answered[refused];
 	if (briefly)
 		begin_moment(&brief, &moment,
 			     ROUNDS_REFUSED * each->quorum.timeout);

@@ -21,6 +21,9 @@
  * last key: the holder of that key was refused none, so it runs. A process that was
  * refused its first key need not wait.
  *
+ * A key may have servers of its own, so an outage is one key's: it is waited through if
+ * they have answered for that key before.
+ *
  * Why it comes to an end: all keys before the one that is waited for are held, so the
  * next key that is refused comes after it. In each queue a process has the place of the
  * time when its whole wait began.

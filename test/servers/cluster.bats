@@ -86,6 +86,38 @@ all_over() {
 	for KEY in "${keys[@]}"; do wait_until "KEY=${KEY%:*} key_free ${KEY##*:}"; done
 }
 
+# one_away: a cluster of the test's own, of which the node of $away is gone; $early and $late come before and after
+# that key, on the other nodes.
+one_away() {
+	cluster_start 3
+	away=$(key_on 0 3 "$KEY.m") early=$(key_on 1 3 "$KEY.a") late=$(key_on 2 3 "$KEY.z")
+	server_kill 0
+}
+
+@test "if one of several keys is on a node that is away at the start, it ends as with that key alone, whatever the names" {
+	local away early late option
+	one_away
+	for KEY in "$early" "$late"; do
+		for option in -n --poll '--tries 9' ''; do
+			# shellcheck disable=SC2086 # words
+			redlock run $option --also "$away" "$KEY" touch "$TMP/ran"
+			expect 69 '' "redlock: $(literal "$away"): redis\+cluster://.*"
+			# shellcheck disable=SC2086 # words
+			redlock acquire $option --also "$KEY" "$away"
+			expect 69 '' "redlock: $(literal "$away"): redis\+cluster://.*"
+			# shellcheck disable=SC2086 # words
+			redlock run $option --unreachable run --also "$away" "$KEY" sh -c 'echo "$REDLOCK_UNLOCKED"'
+			expect 0 1 "redlock: $(literal "$away"): redis\+cluster://.*: COMMAND runs without the lock"
+		done
+		redlock run -w 1s --also "$away" "$KEY" touch "$TMP/ran"
+		expect 69 '' "redlock: $(literal "$away"): still waiting: .*
+redlock: $(literal "$away"): redis\+cluster://.*"
+	done
+	[[ ! -e $TMP/ran ]]
+	KEY=$early key_free 1
+	KEY=$late key_free 2
+}
+
 @test "each KEY is taken on the node that has its slot, and nobody else gets it, by whichever seeds" {
 	local i seed token
 	for i in 0 1 2; do
