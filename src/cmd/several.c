@@ -146,12 +146,60 @@ static void ask_all(struct taking *taking)
 
 /* --- what follows from it --------------------------------------------------- */
 
-/* Waiting, for this lock or for others, would be in vain. */
-static bool is_hopeless(const struct answer *answer)
+/* The first of them of which this is so; count: of none. */
+static size_t find(const struct taking *taking,
+		   bool (*is_so)(const struct taking *taking, size_t i))
 {
-	return (answer->result == LOCK_ERROR && !answer->error.transient) ||
-	       (answer->result == LOCK_BUSY &&
-		(answer->busy.nested || answer->busy.has_run));
+	size_t i = 0;
+
+	while (i < taking->session->count && !is_so(taking, i))
+		i++;
+	return i;
+}
+
+static const struct answer *answer_at(const struct taking *taking, size_t i)
+{
+	return &taking->sorted[i]->answer;
+}
+
+static bool is_interrupted(const struct taking *taking, size_t i)
+{
+	return answer_at(taking, i)->result == LOCK_INTERRUPTED;
+}
+
+static bool is_busy(const struct taking *taking, size_t i)
+{
+	return answer_at(taking, i)->result == LOCK_BUSY;
+}
+
+static bool has_failed(const struct taking *taking, size_t i)
+{
+	return answer_at(taking, i)->result == LOCK_ERROR;
+}
+
+static bool is_unreached(const struct taking *taking, size_t i)
+{
+	return has_failed(taking, i) &&
+	       answer_at(taking, i)->error.code == EXIT_UNREACHED;
+}
+
+/* Waiting, for this lock or for others, would be in vain, whatever the others say. */
+static bool is_hopeless(const struct taking *taking, size_t i)
+{
+	const struct answer *answer = answer_at(taking, i);
+
+	if (has_failed(taking, i))
+		return !answer->error.transient && !is_unreached(taking, i);
+	return is_busy(taking, i) &&
+	       (answer->busy.nested || answer->busy.has_run);
+}
+
+/* An outage that is not waited through (waiter.h). */
+static bool is_away(const struct taking *taking, size_t i)
+{
+	return has_failed(taking, i) &&
+	       (!answer_at(taking, i)->error.transient ||
+		(!taking->answered[i] && taking->waiter->patience->limit < 0));
 }
 
 static bool is_out_of_patience(const struct waiter *waiter)
@@ -169,19 +217,31 @@ static bool may_come_back(const struct taking *taking, size_t refused)
 	const struct session *each = taking->sorted[refused];
 	const struct busy *busy = &each->answer.busy;
 
-	return refused > 0 && each->answer.result == LOCK_BUSY &&
-	       busy->held >= 0 &&
+	return refused > 0 && is_busy(taking, refused) && busy->held >= 0 &&
 	       busy->held < ROUNDS_REFUSED * each->quorum.timeout;
 }
 
-/* The first that is not held; count: all are. */
-static size_t find_refused(const struct taking *taking)
+/* An answer that decides all; count: there is none. */
+static size_t find_final(const struct taking *taking)
 {
-	size_t i = 0;
+	size_t i = find(taking, is_interrupted);
 
-	while (i < taking->session->count && taking->held[i])
-		i++;
-	return i;
+	return i < taking->session->count ? i : find(taking, is_hopeless);
+}
+
+/* The one to wait for, or to name: the first that is busy, and only if none is, one that
+ * cannot be reached. But an outage that ends the taking is found at once, unless COMMAND
+ * would then run beside the holder of the busy one. count: all are held. */
+static size_t find_refused(const struct taking *taking, bool spent)
+{
+	size_t count = taking->session->count;
+	size_t busy = find(taking, is_busy), away = find(taking, is_away);
+
+	if (busy < count && (spent || taking->waiter->patience->unlocked))
+		return busy;
+	if (away < count)
+		return away;
+	return busy < count ? busy : find(taking, has_failed);
 }
 
 /* Ends the taking with what was said of this lock. */
@@ -198,20 +258,6 @@ static enum lock_result conclude(struct taking *taking, size_t i,
 	return answer.result;
 }
 
-/* An answer that decides all; count: there is none. */
-static size_t find_final(const struct taking *taking)
-{
-	size_t count = taking->session->count, i = 0, k = 0;
-
-	while (i < count &&
-	       taking->sorted[i]->answer.result != LOCK_INTERRUPTED)
-		i++;
-	while (i == count && k < count &&
-	       !is_hopeless(&taking->sorted[k]->answer))
-		k++;
-	return i < count ? i : k;
-}
-
 /* The time that others may need to give it back, whatever the patience is. */
 static void begin_moment(struct waiter *waiter, struct patience *moment,
 			 int64_t timeout)
@@ -223,7 +269,7 @@ static void begin_moment(struct waiter *waiter, struct patience *moment,
 	waiter_init(waiter, moment);
 }
 
-/* Waits for the first that was refused; all before it are held, and renewed. */
+/* Waits for one that was refused; those before it that are held are renewed. */
 static void wait_for(struct taking *taking, size_t refused, bool briefly)
 {
 	struct waiter brief = *taking->waiter;
@@ -232,14 +278,17 @@ static void wait_for(struct taking *taking, size_t refused, bool briefly)
 	struct answer *answer = &each->answer;
 	struct lock *locks[LOCKS_MOST];
 	struct watchdogs watchdogs;
+	size_t count = 0;
 
+	give_back(taking, is_busy(taking, refused) ? refused + 1 : 0);
 	taking->waiter->answered = taking->answered[refused];
 	if (briefly)
 		begin_moment(&brief, &moment,
 			     ROUNDS_REFUSED * each->quorum.timeout);
 	for (size_t i = 0; i < refused; i++)
-		locks[i] = &taking->sorted[i]->lock;
-	watchdogs_init(&watchdogs, locks, refused, NULL,
+		if (taking->held[i])
+			locks[count++] = &taking->sorted[i]->lock;
+	watchdogs_init(&watchdogs, locks, count, NULL,
 		       taking->session->settings->kill_after);
 	if (watchdogs_start(&watchdogs, 0) != 0) {
 		watchdogs_stop(&watchdogs);
@@ -251,6 +300,26 @@ static void wait_for(struct taking *taking, size_t refused, bool briefly)
 	taking->held[refused] = answer->result == LOCK_OK;
 	watchdogs_stop(&watchdogs);
 	watchdogs_release(&watchdogs);
+}
+
+/* An outage has ended the wait for this one. Whether others have the rest is not known any
+ * more: who has one of them is named, and COMMAND does not run beside them. Of which lock
+ * to speak. */
+static size_t look_again(struct taking *taking, size_t waited)
+{
+	size_t count = taking->session->count, i;
+
+	if (!is_unreached(taking, waited))
+		return waited;
+	taking->chosen_count = 0;
+	for (i = 0; i < count; i++)
+		if (i != waited && !taking->held[i])
+			taking->chosen[taking->chosen_count++] = i;
+	each_chosen(taking, ask_one);
+	i = find_final(taking);
+	if (i == count)
+		i = find(taking, is_busy);
+	return i < count ? i : waited;
 }
 
 static bool are_long_enough(const struct taking *taking)
@@ -293,19 +362,20 @@ enum lock_result several_take(struct session *session, struct waiter *waiter,
 		i = find_final(&taking);
 		if (i < count)
 			return conclude(&taking, i, about, busy, error);
-		i = find_refused(&taking);
+		spent = is_out_of_patience(waiter);
+		i = find_refused(&taking, spent);
 		if (i == count && are_long_enough(&taking))
 			return LOCK_OK;
 		if (i == count && ++late == ROUNDS_LATE)
 			return give_up_late(&taking, about, busy, error);
 		if (i == count)
 			continue;
-		spent = is_out_of_patience(waiter);
-		if (spent && !may_come_back(&taking, i))
+		if (is_away(&taking, i) ||
+		    (spent && !may_come_back(&taking, i)))
 			return conclude(&taking, i, about, busy, error);
-		give_back(&taking, i + 1);
 		wait_for(&taking, i, spent);
 		if (!taking.held[i])
-			return conclude(&taking, i, about, busy, error);
+			return conclude(&taking, look_again(&taking, i), about,
+					busy, error);
 	}
 }

@@ -22,11 +22,17 @@
  * refused its first key need not wait.
  *
  * A key may have servers of its own, so an outage is one key's: it is waited through if
- * they have answered for that key before.
+ * they have answered for that key before. Nothing is held meanwhile, unless the outage
+ * began while we stood in line: it may last, and those who need only other keys need not
+ * suffer from it. A key that is busy comes before one that cannot be reached, whatever
+ * their names: it is waited for first, and named at the end. If COMMAND would run without
+ * the locks, it has to wait until no key is busy, or it would run beside a holder. The
+ * other keys were asked only before the wait that an outage has ended, so they are asked
+ * once more, even if that is after the limit.
  *
- * Why it comes to an end: all keys before the one that is waited for are held, so the
- * next key that is refused comes after it. In each queue a process has the place of the
- * time when its whole wait began.
+ * Why it comes to an end: but for outages, all keys before the one that is waited for are
+ * held, so the next key that is refused comes after it. In each queue a process has the
+ * place of the time when its whole wait began.
  *
  * Why no lease is forgotten: during the wait each lock that is held has a watchdog, which
  * renews it. After the wait, in the round in which the rest is asked for, all that are

@@ -118,6 +118,47 @@ redlock: $(literal "$away"): redis\+cluster://.*"
 	KEY=$late key_free 2
 }
 
+@test "if one of several keys is away, and others hold another, COMMAND does not run beside them, whatever the names" {
+	local away early late token option
+	one_away
+	for KEY in "$late" "$early"; do
+		token=$("$REDLOCK" acquire -t 10m --label other "$KEY")
+		for option in -n '-w 1s' '-n --unreachable run' '-w 1s --unreachable run' '--tries 2 --unreachable run'; do
+			# shellcheck disable=SC2086 # words
+			redlock run $option --also "$away" "$KEY" touch "$TMP/ran"
+			[[ $status == 75 && $stderr == *"redlock: $KEY: held by "*"'other'"* ]]
+		done
+		redlock run -n -E 0 --also "$KEY" "$away" touch "$TMP/ran"
+		expect 0
+		# with nobody to name, it ends at once
+		redlock run --also "$away" "$KEY" touch "$TMP/ran"
+		expect 69 '' "redlock: $(literal "$away"): redis\+cluster://.*"
+		[[ ! -e $TMP/ran ]]
+		spawn run "$REDLOCK" run --unreachable run --also "$away" "$KEY" sh -c 'echo "$REDLOCK_UNLOCKED"'
+		wait_until 'queued 1 $([[ $KEY == "$early" ]] && echo 1 || echo 2)'
+		[[ ! -s $TMP/run.out ]]
+		"$REDLOCK" release "$KEY" "$token"
+		finish run
+		expect 0 1 "redlock: $(literal "$away"): redis\+cluster://.*: COMMAND runs without the lock"
+	done
+}
+
+@test "while servers of one of several keys are away, others may have the rest, and COMMAND does not run beside them" {
+	local away early late
+	one_away
+	for KEY in "$early" "$late"; do
+		spawn run "$REDLOCK" run -w $((4 * SLOW))s --unreachable run --also "$away" "$KEY" touch "$TMP/ran"
+		wait_until 'grep -q "still waiting" "$TMP/run.err"'
+		stop_process "$(pid run)"
+		redlock acquire -n -t 10m --label other "$KEY"
+		[[ $status == 0 ]]
+		kill -CONT "$(pid run)"
+		finish run
+		[[ $status == 75 && $stderr == *"redlock: $KEY: held by "*"'other'"* ]]
+	done
+	[[ ! -e $TMP/ran ]]
+}
+
 @test "each KEY is taken on the node that has its slot, and nobody else gets it, by whichever seeds" {
 	local i seed token
 	for i in 0 1 2; do
