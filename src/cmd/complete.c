@@ -44,14 +44,17 @@ static const struct command *find_list(const struct completion *completion)
 	return command;
 }
 
-/* One that the user could not type back is left out. */
+/* One that the user could not type back is left out. So is one that would be an
+ * option there: "-Sredis://..." would get the password at the next Tab. */
 static bool on_found(void *context, const struct listed *listed)
 {
+	const struct completion *completion = context;
 	struct buffer visible = {0}, line = {0};
 	const struct argument *key = &listed->key;
 	bool goes_on = true;
 
-	(void)context;
+	if (key->length > 0 && key->data[0] == '-' && !completion->literal)
+		return true;
 	output_visible(&visible, key->data, key->length, 1);
 	if (visible.length == key->length &&
 	    memcmp(visible.data, key->data, key->length) == 0) {
@@ -85,10 +88,10 @@ static bool may_ask(const struct settings *settings)
 	return true;
 }
 
-static void list_keys(const struct completion *completion,
-		      struct settings *settings, const char *word)
+static void list_keys(struct completion *completion, struct settings *settings,
+		      const char *word)
 {
-	const struct lister lister = {.found = on_found};
+	const struct lister lister = {.found = on_found, .context = completion};
 	struct buffer pattern = {0};
 	struct quorum quorum;
 	struct error error;
@@ -121,7 +124,7 @@ static void list_sets(struct settings *settings, const char *prefix)
 }
 
 /* What only the settings or the servers know. */
-static void list_found(const struct completion *completion, const char *word,
+static void list_found(struct completion *completion, const char *word,
 		       const char *prefix)
 {
 	struct settings settings;

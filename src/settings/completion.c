@@ -101,14 +101,14 @@ static void keep(struct completion *completion, char *word)
 
 /* The last word, as an option or an operand. */
 static void expect(struct completion *completion, const char *word,
-		   bool literal, size_t operands)
+		   size_t operands)
 {
 	static const unsigned keys = COMMAND_RELEASE | COMMAND_EXTEND |
 				     COMMAND_BREAK | COMMAND_WAIT |
 				     COMMAND_HISTORY | COMMAND_CHECK;
 	enum command_id id = completion->command->id;
 
-	if (!literal && word[0] == '-') {
+	if (!completion->literal && word[0] == '-') {
 		uint64_t before = completion->given;
 
 		completion->option =
@@ -142,16 +142,16 @@ static void expect_command(struct completion *completion, char **words,
 static void read_words(struct completion *completion, char **words,
 		       size_t count)
 {
-	bool literal = false;
 	size_t operands = 0, prefix, last = count - 1;
 
 	for (size_t i = 1; i < last; i++) {
 		const struct option *option = NULL;
 		char *word = words[i];
 
-		if (!literal && strcmp(word, "--") == 0) {
-			literal = true;
-		} else if (literal || word[0] != '-' || word[1] == '\0') {
+		if (!completion->literal && strcmp(word, "--") == 0) {
+			completion->literal = true;
+		} else if (completion->literal || word[0] != '-' ||
+			   word[1] == '\0') {
 			operands++;
 			if (completion->command->id == COMMAND_RUN) {
 				expect_command(completion, words, i + 1, count);
@@ -174,7 +174,7 @@ static void read_words(struct completion *completion, char **words,
 			keep(completion, word);
 		}
 	}
-	expect(completion, words[last], literal, operands);
+	expect(completion, words[last], operands);
 }
 
 void completion_find(struct completion *completion, const struct command *table,

@@ -29,6 +29,7 @@ struct completion {
 	const struct option *option;
 	size_t prefix;  /* bytes of the last word before the value: "--ttl=" */
 	size_t at;      /* the word that COMMAND is, from 0 */
+	bool literal;   /* "--" comes before the last word: it is no option */
 	uint64_t given; /* options_bit */
 	char **common; /* owned: the words that say which servers, NULL at the end */
 	size_t common_count;

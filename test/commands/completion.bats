@@ -278,6 +278,16 @@ offers() {
 	STEPS
 }
 
+@test "a key that would be an option is offered only after --" {
+	export PATIENT=yes
+	redlock acquire --quarantine 0 -- "-Sredis://$KEY"
+	redlock acquire --quarantine 0 "plain-$KEY"
+	[[ $(offers status '') == *"plain-$KEY"* && $(offers status '') != *$'\n'-* ]]
+	[[ $(offers release '') == *"plain-$KEY"* && $(offers release '') != *$'\n'-* ]]
+	[[ $(offers status -- -S) == $'words\n'"-Sredis://$KEY" && $(offers release -q -- '') == *"-Sredis://$KEY"* ]]
+	[[ $(offers status -- "plain-$KEY" -) == $'words\n'"-Sredis://$KEY" ]]
+}
+
 @test "a server that is silent costs an instant, and nothing is ever said" {
 	local how
 	servers_start 3
