@@ -17,6 +17,7 @@
 #define OF_SENTINELS "sentinel=" /* their login, after '?' */
 #define HOST_LONGEST 253
 #define QUOTED_LONGEST 64 /* bytes of what is no URL in an error */
+#define BLANKS " \t\n\v\f\r"
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define LOGIN_IN_QUERY                                           \
@@ -232,17 +233,22 @@ void url_hide_logins(char *text)
 {
 	for (; (text = strstr(text, "://")) != NULL; text += 3) {
 		char *start = text + 3;
-		char *end = start + strcspn(start, " \t\n'\"");
+		char *end = start + strcspn(start, BLANKS);
 		char *seed = find_seed_login(start), *at;
 
 		if (seed != NULL && seed < end) {
+			while (end > seed && strchr("'\"", end[-1]) != NULL)
+				end--;
 			hide(seed, end);
 			end = seed;
 		}
+		/* a password may have quotes, and what should be %XX in it */
 		at = memrchr(start, '@', (size_t)(end - start));
-		/* without a ':' it is a user, at most */
+		/* a user alone has not: what follows is a path */
 		if (at != NULL &&
-		    memchr(start, ':', (size_t)(at - start)) != NULL)
+		    memchr(start, ':', (size_t)(at - start)) == NULL)
+			at = memrchr(start, '@', strcspn(start, BLANKS "/?#"));
+		if (at != NULL)
 			hide(start, at);
 	}
 }

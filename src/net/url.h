@@ -91,7 +91,8 @@ const char *url_quote_any(const char *text, char shown[URL_QUOTED]);
  * */
 void url_hide_secret(char *text);
 
-/* The same for the logins of all URLs in a text, which may become shorter. */
+/* The same for the logins of all URLs in a text, which may become shorter. A user
+ * without a password is one, too, as it may be a token. */
 void url_hide_logins(char *text);
 
 /* The same for a password, or NULL, wherever it stands. */

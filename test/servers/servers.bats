@@ -497,6 +497,14 @@ shows_secret() {
 	[[ $status == 0 && $output == "$url" ]]
 }
 
+@test "neither a token nor a password with a quote in a URL of COMMAND shows in status, as text or JSON" {
+	export REDLOCK_SERVERS="redis://:sesame%20open@$ADDRESS"
+	redlock run "$KEY" sh -c '"$REDLOCK" status "$0" && "$REDLOCK" status --format json "$0"' "$KEY" \
+		https://ghp_hunter2@h/a "amqp://u:it's-hunter2@db/v" x@y
+	[[ $status == 0 && $output == *'https://***@h/a amqp://***@db/v x@y'*'https://***@h/a amqp://***@db/v x@y"'* ]]
+	[[ $output != *hunter2* ]]
+}
+
 @test "the password from the environment does not reach a server that is local:" {
 	set_new
 	export XDG_RUNTIME_DIR=$SET
