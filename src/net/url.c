@@ -273,6 +273,12 @@ static bool is_scheme(const char *text, size_t length)
 	return false;
 }
 
+bool url_is_meant(const char *text)
+{
+	return strncmp(text + strspn(text, LETTERS "+"), "://", 3) == 0 &&
+	       is_scheme(text, strcspn(text, "+:"));
+}
+
 /* "redis://", or of what goes on otherwise "redis:". */
 static size_t scheme_length(const char *text)
 {

@@ -56,6 +56,9 @@ struct url {
 /* 0, or -1 with *error (EXIT_USAGE) and *url zeroed. */
 int url_parse(struct url *url, const char *text, struct error *error);
 
+/* Whether text begins as the URL of a server does, well-formed or not. */
+bool url_is_meant(const char *text);
+
 /* Cuts the first URL off a list of them, as strsep(3) does: at a comma, but for
  * those between hosts, after which no URL begins. */
 char *url_separate(char **list);

@@ -332,16 +332,12 @@ static int read_letters(struct parser *parser, char **argv)
 /* Slips that would lock another name, and make KEY the COMMAND. */
 static int refuse_as_key(struct parser *parser, const char *word)
 {
-	static const char *const schemes[] = {"redis://", "rediss://", "redis+",
-					      "rediss+", "unix://"};
-
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-		if (strncmp(word, schemes[i], strlen(schemes[i])) == 0)
-			return refuse(
-				parser,
-				"'%s' stands where KEY belongs: put -S before each server, or commas between them "
-				"(put -- before a KEY of this name)",
-				quote(parser, word));
+	if (url_is_meant(word))
+		return refuse(
+			parser,
+			"'%s' stands where KEY belongs: put -S before each server, or commas between them "
+			"(put -- before a KEY of this name)",
+			quote(parser, word));
 	/* U+2010 to U+2015 and U+2212, as typesetting makes of '-' */
 	if ((strncmp(word, "\xe2\x80", 2) == 0 && word[2] >= '\x90' &&
 	     word[2] <= '\x95') ||
@@ -424,6 +420,9 @@ static int read_file_or_fence(struct parser *parser, const char *argument)
 		return set_fence(parser, "FENCE", argument) < 0 ? -1 : 1;
 	if (*argument == '\0')
 		return refuse(parser, "FILE is empty");
+	if (url_is_meant(argument))
+		return refuse(parser, "FILE '%s' is the URL of a server",
+			      quote(parser, argument));
 	settings->file = settings_keep(settings, argument);
 	return 1;
 }

@@ -65,7 +65,7 @@ static const char *why_unread(int cause)
 
 char *logins_read_file(const char *path, struct error *error)
 {
-	char text[PASSWORD_LONGEST + 1] = "";
+	char text[PASSWORD_LONGEST + 1] = "", shown[URL_QUOTED];
 	char *password = NULL;
 	const char *wrong;
 	struct stat found;
@@ -79,7 +79,9 @@ char *logins_read_file(const char *path, struct error *error)
 	if (wrong == NULL)
 		password = xstrdup(text);
 	else
-		error_set(error, EXIT_CONFIG, "%s: %s", path, wrong);
+		error_set(error, EXIT_CONFIG, "%s: %s",
+			  url_is_meant(path) ? url_quote(path, shown) : path,
+			  wrong);
 	explicit_bzero(text, sizeof(text));
 	if (fd >= 0)
 		close(fd);

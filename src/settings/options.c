@@ -212,11 +212,20 @@ static const char *set_owner(struct settings *settings, void *field,
 	return set_text(settings, field, value);
 }
 
+/* Its password would be shown as a part of a path. */
+static const char *set_file(struct settings *settings, void *field, char *value)
+{
+	return url_is_meant(value) ? "a FILE, but the URL of a server"
+				   : set_text(settings, field, value);
+}
+
 static const char *set_also(struct settings *settings, void *field, char *value)
 {
 	(void)field;
 	if (*value == '\0' || strlen(value) > KEY_LONGEST)
 		return "a KEY of 1 to 4096 bytes";
+	if (url_is_meant(value))
+		return "a KEY, but the URL of a server: put -S before it";
 	if (settings->also_count == LOCKS_MOST - 1)
 		return "taken: 16 keys are as many as can be taken together";
 	settings->also[settings->also_count++] = settings_keep(settings, value);
@@ -334,25 +343,25 @@ const struct option options[] = {
 	 "a server; for more, repeat it or use commas", true},
 	{0, "password", TAKES_VALUE, "PASSWORD", 0, set_password, 0, NULL,
 	 .excludes = "password-file"},
-	{0, "password-file", TAKES_VALUE, "FILE", 0, set_text,
+	{0, "password-file", TAKES_VALUE, "FILE", 0, set_file,
 	 FIELD(secrets[SECRET_OF_SERVERS].file), NULL},
 	{0, "sentinel-password", TAKES_VALUE, "PASSWORD", 0,
 	 set_sentinel_password, 0, NULL, .excludes = "sentinel-password-file"},
-	{0, "sentinel-password-file", TAKES_VALUE, "FILE", 0, set_text,
+	{0, "sentinel-password-file", TAKES_VALUE, "FILE", 0, set_file,
 	 FIELD(secrets[SECRET_OF_SENTINELS].file), NULL},
-	{0, "config", TAKES_VALUE, "FILE", ALL, set_text, FIELD(config),
+	{0, "config", TAKES_VALUE, "FILE", ALL, set_file, FIELD(config),
 	 "the settings (the usual redlock.conf files)", .command_only = true},
 	{0, "set", TAKES_VALUE, "NAME", ALL, set_text, FIELD(set),
 	 "the servers of section [NAME] of the settings", .command_only = true},
 	{0, "server-timeout", TAKES_VALUE, "DURATION", ALL, set_positive,
 	 FIELD(server_timeout), "time for one round with the servers (1s)"},
-	{0, "cacert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cacert),
+	{0, "cacert", TAKES_VALUE, "FILE", ALL, set_file, FIELD(tls.cacert),
 	 "rediss: trusted authorities (the system's)", .for_tls = true},
-	{0, "crl", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.crl),
+	{0, "crl", TAKES_VALUE, "FILE", ALL, set_file, FIELD(tls.crl),
 	 "rediss: lists of revoked certificates", .for_tls = true},
-	{0, "cert", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.cert),
+	{0, "cert", TAKES_VALUE, "FILE", ALL, set_file, FIELD(tls.cert),
 	 "rediss: our own certificate", .for_tls = true},
-	{0, "key-file", TAKES_VALUE, "FILE", ALL, set_text, FIELD(tls.key_file),
+	{0, "key-file", TAKES_VALUE, "FILE", ALL, set_file, FIELD(tls.key_file),
 	 "rediss: the private key of --cert", .for_tls = true},
 	{0, "sni", TAKES_VALUE, "NAME", ALL, set_host, FIELD(tls.sni),
 	 "rediss: the servers' name (the URL's host)", .for_tls = true},
@@ -441,7 +450,7 @@ const struct option options[] = {
 	 set_json_or_prometheus, 0,
 	 "for programs: JSON, an object a line; or metrics",
 	 .command_only = true},
-	{0, "output", TAKES_VALUE, "FILE", LIST | DOCTOR, set_text,
+	{0, "output", TAKES_VALUE, "FILE", LIST | DOCTOR, set_file,
 	 FIELD(output), "write the metrics to FILE, replacing it",
 	 .command_only = true},
 	{0, "accept", TAKES_VALUE, "NAME", DOCTOR, set_accept, 0,

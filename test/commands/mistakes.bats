@@ -141,6 +141,7 @@ told() {
 		64|'redis://b' stands where KEY belongs|redlock run -S redis://a redis://b k true
 		64|'rediss\+cluster://b' stands where KEY belongs|redlock run -S redis://a rediss+cluster://b k true
 		64|'rediss\+sentinel://b\.\.\.' stands where KEY belongs|redlock run rediss+sentinel://b/m k true
+		64|--also 'redis://b\.\.\.' is not a KEY, but the URL of a server: put -S before it|redlock run --also redis://:pw@b k true
 		64|write the URL without quotes|redlock run -S '"redis://a"' k true
 		78|REDLOCK_SERVERS: .* write the URL without quotes|REDLOCK_SERVERS=\'redis://a\' redlock run k true
 		64|the port is not a number|redlock run -S redis://a:637900 k true
@@ -161,6 +162,25 @@ told() {
 		69|TLS.* \(is it redis://\?\)|redlock run -n --server-timeout 300ms -S ${URL/redis:/rediss:} k true
 	ROWS
 	no_row_failed
+}
+
+@test "a server where a FILE belongs is an error, and its password is not shown" {
+	local option url=redis://:hunter2@h
+	for option in config cacert crl cert key-file; do
+		redlock run --$option $url k true
+		expect 64 '' "redlock: run: --$option 'redis://h\.\.\.' is not a FILE, but the URL of a server"
+	done
+	redlock list --format prometheus --output $url
+	expect 64 '' "redlock: list: --output 'redis://h\.\.\.' is not a FILE, but the URL of a server"
+	redlock fence $url 5
+	expect 64 '' "redlock: fence: FILE 'redis://h\.\.\.' is the URL of a server: see redlock fence --help"
+	REDLOCK_CACERT=$url redlock run k true
+	expect 78 '' "redlock: REDLOCK_CACERT 'redis://h\.\.\.' is not a FILE, but the URL of a server"
+	REDLOCK_PASSWORD_FILE=$url redlock run k true
+	expect 78 '' 'redlock: REDLOCK_PASSWORD_FILE: redis://h\.\.\.: No such file or directory'
+	echo "password-file = $url" >file.conf
+	redlock run --config file.conf k true
+	expect 78 '' "redlock: file\.conf:1: password-file 'redis://h\.\.\.' is not a FILE, but the URL of a server"
 }
 
 @test "a server that wants TLS is told of when it hangs up" {

@@ -618,6 +618,21 @@ static void test_hide_logins(void)
 	}
 }
 
+static void test_is_meant(void)
+{
+	static const char *const yes[] = {"redis://", "rediss://:p@h:x",
+					  "redis+x://h", "unix:///s",
+					  "local://"};
+	static const char *const no[] = {"",        "redis",       "redis:/h",
+					 "redis+x", "./redis://h", "http://h",
+					 "+://h"};
+
+	for (size_t i = 0; i < COUNT(yes); i++)
+		CHECK(url_is_meant(yes[i]), "%s", yes[i]);
+	for (size_t i = 0; i < COUNT(no); i++)
+		CHECK(!url_is_meant(no[i]), "%s", no[i]);
+}
+
 static void check_quote(const char *text, const char *wanted)
 {
 	char shown[URL_QUOTED];
@@ -738,6 +753,7 @@ int main(void)
 	test_hide_logins();
 	test_seed_login();
 	test_same();
+	test_is_meant();
 	test_quote();
 	test_path_length();
 	test_host_length();
