@@ -8,6 +8,7 @@
 
 #include "settings/command.h"
 #include "settings/settings.h"
+#include "base/deadline.h"
 #include "base/log.h"
 #include "base/number.h"
 
@@ -26,6 +27,9 @@
  *    who wrote it may have been killed before that.
  */
 #define RECORD 20
+
+#define PATIENCE 10000 /* ms: others need the lock for an instant */
+#define LOOK_AGAIN 20  /* ms, at most */
 
 struct fence_file {
 	const char *path;
@@ -55,19 +59,30 @@ static bool is_in_place(const struct fence_file *file)
 	       opened.st_ino == found.st_ino && opened.st_dev == found.st_dev;
 }
 
-static int lock_file(struct fence_file *file)
+/* Whoever may read the file can lock it, for ever: so no F_OFD_SETLKW. */
+static int lock_file(struct fence_file *file, struct deadline until)
 {
 	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	while (fcntl(file->fd, F_OFD_SETLKW, &all) < 0)
-		if (errno != EINTR)
+	while (fcntl(file->fd, F_OFD_SETLK, &all) < 0) {
+		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
 			return complain(file->path, "lock");
+		if (deadline_passed(until)) {
+			log_error("%s: another process has kept it locked for "
+				  "10s: fuser(1) names that process",
+				  file->path);
+			return EXIT_SYSTEM;
+		}
+		deadline_poll(NULL, 0,
+			      deadline_in(1 + deadline_jitter(LOOK_AGAIN)));
+	}
 	return 0;
 }
 
 /* 0, or an exit status after an error that was printed. */
 static int open_file(struct fence_file *file)
 {
+	struct deadline until = deadline_in(PATIENCE);
 	struct stat found;
 	int status;
 
@@ -83,7 +98,7 @@ static int open_file(struct fence_file *file)
 			return complain(file->path, "open");
 		if (fstat(file->fd, &found) == 0 && !S_ISREG(found.st_mode))
 			return complain_of_content(file->path);
-		status = lock_file(file);
+		status = lock_file(file, until);
 		if (status != 0 || is_in_place(file))
 			return status;
 		close(file->fd);

@@ -163,6 +163,27 @@ sys.stdin.readline() or __import__("signal").pause()
 	has 9
 }
 
+@test "a reader that keeps FILE locked is waited for, but not for ever" {
+	redlock fence "$FILE" 5
+	spawn other python3 -c '
+import fcntl, struct, sys
+file = open(sys.argv[1], "rb")
+fcntl.fcntl(file, 38, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
+open(sys.argv[1] + ".held", "w").close()
+__import__("signal").pause()
+' "$FILE"
+	wait_until '[[ -e $FILE.held ]]'
+	SECONDS=0
+	redlock fence "$FILE" 7
+	expect 71 '' "redlock: $FILE: another process has kept it locked for 10s: fuser\(1\) names that process"
+	((SECONDS >= 9))
+	has 5
+	kill -9 "$(pid other)"
+	redlock fence "$FILE" 7
+	expect 0
+	has 7
+}
+
 @test "a fence that has passed is on the disk, its file and its directory, too" {
 	local calls
 	command -v strace >/dev/null
