@@ -62,6 +62,10 @@ int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error)
 		return refuse_pid(error, pid, "/proc does not show it");
 	if (keeper->process.pid == 0 || !keeper->process.alive)
 		return refuse_pid(error, pid, "there is no such process");
+	/* its end would give the lock back while its process lives */
+	if (process_is_thread(pid))
+		return refuse_pid(error, pid,
+				  "it is a thread, and not a process");
 	/* such as 3, if -P was meant */
 	if (keeper->process.kernel)
 		return refuse_pid(error, pid,

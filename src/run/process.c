@@ -61,6 +61,18 @@ bool process_exists(pid_t pid)
 	return kill(pid, 0) == 0 || errno == EPERM;
 }
 
+bool process_is_thread(pid_t pid)
+{
+	static const char name[] = "\nTgid:";
+	char text[STATUS];
+	const char *at;
+
+	if (read_text(pid, "status", text, sizeof(text)) == 0)
+		return false;
+	at = strstr(text, name);
+	return at != NULL && strtol(at + strlen(name), NULL, 10) != pid;
+}
+
 bool process_command_line(pid_t pid, struct buffer *text)
 {
 	char line[COMMAND_LINE];

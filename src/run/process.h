@@ -30,6 +30,9 @@ bool process_read(struct process *process, pid_t pid);
 /* Even if /proc does not show it. */
 bool process_exists(pid_t pid);
 
+/* Whether pid is the number of a thread, and not of its process. */
+bool process_is_thread(pid_t pid);
+
 /* A pidfd, or -1 with errno, also if none can be used to send; and sends a signal by it. */
 int process_pidfd(pid_t pid);
 int process_send(int pidfd, int number);

@@ -1212,6 +1212,21 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	done
 }
 
+@test "a PID that is the number of a thread is refused, as it may end before its process" {
+	spawn threads python3 -c '
+import signal, sys, threading
+thread = threading.Thread(target=threading.Event().wait, daemon=True)
+thread.start()
+open(sys.argv[1], "w").write("%d\n" % thread.native_id)
+signal.pause()
+' "$TMP/thread"
+	wait_until '[[ -s $TMP/thread ]]'
+	refuses 64 "^redlock: --pid $(<"$TMP/thread"): it is a thread, and not a process$" acquire --pid "$(<"$TMP/thread")" "$KEY"
+	no_row_failed
+	run ! is_held
+	kill -9 "$(pid threads)"
+}
+
 # native: it runs redlock's file as somebody else
 # bats test_tags=native
 @test "a PID that is not there, is no number, or another user's is refused, and nothing is held" {
