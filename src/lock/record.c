@@ -24,7 +24,11 @@ static void describe(struct buffer *text, const char *name, const char *value,
 /* From the environment: asking the name service costs every start. */
 static const char *user_name(void)
 {
-	return getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
+	const char *user = getenv("LOGNAME");
+
+	if (user == NULL || *user == '\0')
+		user = getenv("USER");
+	return user != NULL && *user != '\0' ? user : NULL;
 }
 
 static const char *const break_names[] = {

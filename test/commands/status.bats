@@ -61,6 +61,16 @@ server() {
 		$'true\ntrue\ntrue' ]]
 }
 
+@test "the holder's user is LOGNAME or USER, whichever is not empty, or else its number" {
+	local row
+	only 0
+	for row in 'LOGNAME=ann USER=bob|ann' 'LOGNAME= USER=bob|bob' 'LOGNAME=ann USER=|ann' "LOGNAME= USER=|uid $(id -u)"; do
+		# shellcheck disable=SC2086 # words
+		run -0 env ${row%|*} "$REDLOCK" run "$KEY" "$REDLOCK" status "$KEY"
+		[[ $output == *" (${row#*|})  for "* ]] || { echo "$row: $output" && false; }
+	done
+}
+
 @test "after its release a lock is free, and its fence is still told" {
 	only 0
 	redlock run "$KEY" true
