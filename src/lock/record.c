@@ -11,13 +11,30 @@
 #include "base/lease.h"
 #include "base/number.h"
 
-#define LABEL_LONGEST 160 /* bytes of the label that are kept */
+/* The beginning of value, made visible: at most that many bytes, and neither a
+ * character nor its escape in part. */
+static void append(struct buffer *text, const char *value, size_t most)
+{
+	size_t begin = text->length, before = begin;
+
+	while (*value != '\0' && text->length - begin <= most) {
+		size_t size = 1;
+
+		while (size < 4 && ((unsigned char)value[size] & 0xc0) == 0x80)
+			size++;
+		before = text->length;
+		output_visible(text, value, size, 1);
+		value += size;
+	}
+	if (text->length - begin > most)
+		text->length = before;
+}
 
 static void describe(struct buffer *text, const char *name, const char *value,
-		     size_t length)
+		     size_t most)
 {
 	buffer_print(text, "%s=", name);
-	output_visible(text, value, length, 1);
+	append(text, value, most);
 	buffer_append(text, "\n", 1);
 }
 
@@ -38,35 +55,24 @@ static const char *const break_names[] = {
 	[BREAK_EXTENDED] = "extended",
 };
 
-/* At most that many bytes, and no character in part. */
-static size_t cut(const char *text, size_t most)
-{
-	size_t length = strnlen(text, most), whole = length;
-
-	while (length == most && whole > 0 && whole > most - 4 &&
-	       ((unsigned char)text[whole] & 0xc0) == 0x80)
-		whole--;
-	return whole;
-}
-
 void record_describe(struct buffer *text, pid_t pid, const char *label,
 		     int64_t ttl, bool renews, enum on_break on_break)
 {
 	const char *user = user_name();
-	char host[65] = "";
+	char host[HOST_LONGEST + 1] = "";
 
 	gethostname(host, sizeof(host) - 1);
-	describe(text, "host", host, strlen(host));
+	describe(text, "host", host, HOST_LONGEST);
 	buffer_print(text, "pid=%ld\n", (long)pid);
 	if (user != NULL)
-		describe(text, "user", user, cut(user, 32));
+		describe(text, "user", user, USER_LONGEST);
 	else
 		buffer_print(text, "user=uid %ld\n", (long)getuid());
 	buffer_print(text, "ttl=%" PRId64 "\n%sv=%d\n", ttl,
 		     renews ? "renews=yes\n" : "", PROTOCOL);
 	if (on_break != BREAK_UNKNOWN)
 		buffer_print(text, "break=%s\n", break_names[on_break]);
-	describe(text, "command", label, cut(label, LABEL_LONGEST));
+	describe(text, "command", label, LABEL_LONGEST);
 }
 
 static void copy(char *to, size_t size, const char *value, size_t length)
@@ -167,19 +173,20 @@ void record_parse(struct holder *holder, const char *text, size_t length)
 
 void record_describe_breaker(struct buffer *text, const char *reason)
 {
-	struct buffer name = {0};
 	const char *user = user_name();
-	char host[65] = "";
+	char host[HOST_LONGEST + 1] = "";
 
 	gethostname(host, sizeof(host) - 1);
+	buffer_print(text, "by=");
 	if (user != NULL)
-		buffer_print(&name, "%.32s@%s", user, host);
+		append(text, user, USER_LONGEST);
 	else
-		buffer_print(&name, "uid%ld@%s", (long)getuid(), host);
-	describe(text, "by", name.data, name.length);
-	buffer_release(&name);
+		buffer_print(text, "uid%ld", (long)getuid());
+	buffer_append(text, "@", 1);
+	append(text, host, HOST_LONGEST);
+	buffer_append(text, "\n", 1);
 	if (reason != NULL)
-		describe(text, "reason", reason, cut(reason, REASON_LONGEST));
+		describe(text, "reason", reason, REASON_LONGEST);
 }
 
 void record_read_breaker(struct breaker *breaker, const char *text,

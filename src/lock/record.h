@@ -53,19 +53,23 @@ enum on_break {
 	BREAK_EXTENDED, /* nobody renews the lock: an extend is told */
 };
 
-#define REASON_LONGEST 200 /* bytes of the reason that are kept */
+/* Bytes that are kept of what a holder says, with its escapes. */
+#define HOST_LONGEST 64
+#define USER_LONGEST 32
+#define LABEL_LONGEST 160
+#define REASON_LONGEST 200
 
 /* Who has broken a lock, or asks its holder to stop, and why. */
 struct breaker {
-	char name[100];                  /* USER@HOST; "": nobody */
-	char reason[REASON_LONGEST + 1]; /* "": none was given */
-	int64_t asked;                   /* ms ago, -1 if unknown */
+	char name[USER_LONGEST + HOST_LONGEST + 2]; /* USER@HOST; "": nobody */
+	char reason[REASON_LONGEST + 1];            /* "": none was given */
+	int64_t asked;                              /* ms ago, -1 if unknown */
 };
 
 struct holder {
-	char host[65];
-	char user[33];
-	char command[161];
+	char host[HOST_LONGEST + 1];
+	char user[USER_LONGEST + 1];
+	char command[LABEL_LONGEST + 1];
 	int64_t pid;      /* 0 if unknown */
 	int64_t ttl;      /* ms, 0 if unknown */
 	int64_t protocol; /* 0 if unknown, as of 0.1 */

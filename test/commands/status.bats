@@ -71,6 +71,18 @@ server() {
 	done
 }
 
+@test "a label that is too long ends with a whole character, also if that is escaped" {
+	local a
+	only 0
+	a=$(printf '%0157d' 0)
+	redlock run --label "$a"$'a\nb' "$KEY" "$REDLOCK" status "$KEY"
+	[[ $status == 0 && $output == *"'${a}a\\n'"* ]]
+	redlock run --label "$a"$'aa\nb' "$KEY" "$REDLOCK" status "$KEY"
+	[[ $status == 0 && $output == *"'${a}aa'"* ]]
+	redlock run --label "$a"$'aa\nb' "$KEY" "$REDLOCK" status --format json "$KEY"
+	[[ $status == 0 && $output == *"\"${a}aa\""* ]]
+}
+
 @test "after its release a lock is free, and its fence is still told" {
 	only 0
 	redlock run "$KEY" true

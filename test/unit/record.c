@@ -179,9 +179,63 @@ static void test_cut(void)
 	}
 }
 
+/* And with a whole escape, or a whole escaped character. */
+static void test_cut_escape(void)
+{
+	static const struct {
+		const char *from, *to;
+	} list[] = {
+		{"\n", "\\n"},
+		{"\001", "\\x01"},
+		{"\x80", "\\x80"},
+		{"\xe2\x80\x8d", "\\xe2\\x80\\x8d"}, /* joins emoji */
+	};
+	char label[200];
+
+	for (size_t i = 0; i < COUNT(list); i++)
+		for (size_t before = 140; before <= 161; before++) {
+			size_t fits = strlen(list[i].to) + before <= 160;
+			struct buffer text = {0};
+			struct holder holder;
+			const char *end = holder.command;
+
+			memset(label, 'a', before);
+			strcpy(label + before, list[i].from);
+			record_describe(&text, 1, label, 1, true, BREAK_STOPS);
+			record_parse(&holder, text.data, text.length);
+			end += before < 160 ? before : 160;
+			CHECK(same(end, fits ? list[i].to : ""), "%zu: %s",
+			      before, holder.command);
+			buffer_release(&text);
+		}
+}
+
+/* The same for who breaks a lock. */
+static void test_cut_breaker(void)
+{
+	struct buffer text = {0};
+	struct breaker breaker;
+	char reason[210], wanted[200] = "", host[65] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	setenv("LOGNAME", "a\nbcdefghijklmnopqrstuvwxyz0123\n", 1);
+	snprintf(wanted, sizeof(wanted), "a\\nbcdefghijklmnopqrstuvwxyz0123@%s",
+		 host);
+	memset(reason, 'r', 199);
+	strcpy(reason + 199, "\n");
+	record_describe_breaker(&text, reason);
+	record_read_breaker(&breaker, text.data, text.length);
+	CHECK(same(breaker.name, wanted), "%s, not %s", breaker.name, wanted);
+	CHECK(strspn(breaker.reason, "r") == 199 && !breaker.reason[199], "%s",
+	      breaker.reason);
+	buffer_release(&text);
+}
+
 int main(void)
 {
 	test_cut();
+	test_cut_escape();
+	test_cut_breaker();
 	test_round_trip();
 	test_shown();
 	test_left();
