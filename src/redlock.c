@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
@@ -181,14 +182,38 @@ static void complain_command(char **argv)
 		log_error("unknown command '%s': see redlock help", shown);
 }
 
-/* Also if the mistake stands before it. */
+/* Whether a word is --format, or was perhaps meant to be. */
+static bool is_format(const char *word)
+{
+	static const char *const names[] = {"format"};
+	const struct synonym *synonym;
+	const char *name = word;
+	char text[sizeof(synonym->word)];
+
+	while (*name == '-' || (unsigned char)*name >= 0x80)
+		name++;
+	if (name == word)
+		return false;
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "="), name);
+	synonym = suggest_option(text);
+	return strncmp(word, "--fo", 4) == 0 ||
+	       suggest_nearest(text, names, 1) != NULL ||
+	       (synonym != NULL && suggest_text(synonym) == NULL &&
+		strcmp(synonym->option, names[0]) == 0);
+}
+
+/* Whether an eval may read what we print: also if the mistake stands before --format, or
+ * is in it or in its value. */
 static bool wants_shell(char **argv)
 {
-	for (; *argv != NULL; argv++)
-		if (strcmp(*argv, "--format=shell") == 0 ||
-		    (strcmp(*argv, "--format") == 0 && argv[1] != NULL &&
-		     strcmp(argv[1], "shell") == 0))
+	for (; *argv != NULL; argv++) {
+		const char *value = strchr(*argv, '=');
+
+		value = value != NULL ? value + 1 : argv[1];
+		if (is_format(*argv) &&
+		    (value == NULL || strcmp(value, "json") != 0))
 			return true;
+	}
 	return false;
 }
 

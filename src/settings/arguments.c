@@ -143,10 +143,15 @@ static int refuse_unknown(struct parser *parser, const char *argument,
 		parser->command->id == COMMAND_FENCE ? "FILE" : "KEY");
 }
 
+/* argv stays as it is, as wants_shell (redlock.c) looks at it afterwards. */
 static int refuse_long(struct parser *parser, char *argument)
 {
-	argument[strcspn(argument, "=")] = '\0';
-	return refuse_unknown(parser, argument, argument + 2);
+	char *end = argument + strcspn(argument, "="), was = *end;
+
+	*end = '\0';
+	refuse_unknown(parser, argument, argument + 2);
+	*end = was;
+	return -1;
 }
 
 /* The options of this command that begin with name. */

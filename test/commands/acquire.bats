@@ -109,6 +109,26 @@ setup() {
 	done
 }
 
+@test "an eval fails, too, if --format or its value is misspelt; a reader of JSON gets nothing" {
+	local slip words slips=(--format=sh/key --format/SHELL/key '--format/shell /key' --format=/key --format/key key/--format
+		--fomat/shell/key --formt=shell/key --form=shel/key -format/shell/key --output/shell/key
+		—format/shell/key -Z/--fo=sh/key)
+	for slip in "${slips[@]}"; do
+		IFS=/ read -ra words <<<"$slip"
+		run --separate-stderr bash -c 'set -e; eval "$("$@")"; echo went on' - "$REDLOCK" acquire -n "${words[@]}"
+		[[ $status == 64 && $output == '' ]] || { echo "$slip: $status $output" >&2 && false; }
+		redlock acquire -n "${words[@]}"
+		expect 64 '\(exit 64\)' 'redlock: acquire: .*'
+		redlock aquire -n "${words[@]}"
+		expect 64 '\(exit 64\)' 'redlock: unknown command .*'
+	done
+	for slip in '--format json -Z' '--fomat json' '--fomat=json' '--json'; do
+		# shellcheck disable=SC2086 # words
+		redlock acquire $slip key
+		expect 64 '' 'redlock: acquire: unknown option .*'
+	done
+}
+
 # native: redlock is found by its name, which is valgrind's
 # bats test_tags=native
 @test "a waiter for --format shell that a signal ends makes eval fail" {

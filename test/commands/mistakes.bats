@@ -116,7 +116,6 @@ told() {
 		64|--status-fd 'out.json' is not the number|redlock run --status-fd out.json k true
 		64|both -c and COMMAND 'hi'|redlock run -c echo k hi
 		64|redlock run KEY COMMAND holds KEY|redlock acquire k -- true
-		64|--format 'bash' is not shell or json|redlock acquire --format bash k
 		64|option '-n' is for other commands|redlock wait -n k
 		64|unknown option '-p': did you mean -S|redlock run -p 6379 k true
 		64|put PATTERN in quotes|touch a b; redlock list *
@@ -317,6 +316,7 @@ told() {
 			75|held by another program|$SHELL_UNDER_TEST -c 'set -e; eval "$(redlock acquire -n --format shell "$KEY")"; echo on'
 			64|'aquire': did you mean acquire|$SHELL_UNDER_TEST -c 'set -e; eval "$(redlock aquire --format shell k)"; echo on'
 			64|'--nonblok': did you mean --nonblock|$SHELL_UNDER_TEST -c 'set -e; eval "$(redlock acquire --nonblok --format shell k)"; echo on'
+			64|--format 'bash' is not shell or json|$SHELL_UNDER_TEST -c 'set -e; eval "$(redlock acquire --format bash k)"; echo on'
 			64|-t '1x' is not a DURATION|$SHELL_UNDER_TEST -c 'set -e; eval "$(redlock acquire -t 1x --format=shell k)"; echo on'
 			78|REDLOCK_SERVERS is empty|REDLOCK_SERVERS= $SHELL_UNDER_TEST -c 'set -e; eval "$(redlock acquire --format shell k)"; echo on'
 			69|Connection refused|$SHELL_UNDER_TEST -c 'set -e; eval "$(redlock acquire -n -S redis://127.0.0.1:1 --format shell k)"; echo on'

@@ -149,7 +149,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	refuses 64 "''" run --set '' "${RUN_TAIL[@]}"
 	refuses 64 "''" run -c '' key
 	for value in '' xml JSON 'json ' shell,json; do
-		refuses 64 "'$(literal "$value")'" acquire --format "$value" key
+		PRINTED='(exit 64)' refuses 64 "'$(literal "$value")'" acquire --format "$value" key
 	done
 	for value in '' shell JSON 'json '; do
 		refuses 64 "'$(literal "$value")'" status --format "$value" key
@@ -547,7 +547,7 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	for option in -S -t --ttl -w -E -P --permits --tries --server-timeout --config --set --quarantine --label -k --min-hold --max-hold --on-lost -c --status-fd --timeout; do
 		refuses 64 "$(literal "${option#--}")" run "$option"
 	done
-	refuses 64 format acquire key --format
+	PRINTED='(exit 64)' refuses 64 format acquire key --format
 	refuses 64 token acquire -r key --token
 	refuses 64 wait wait key --wait
 	no_row_failed
@@ -982,7 +982,7 @@ shows_no_secret() {
 	refuses 64 '\\e' run $'-\e' "${RUN_TAIL[@]}"
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run -t "$hostile" "${RUN_TAIL[@]}"
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run -E "$hostile" "${RUN_TAIL[@]}"
-	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire --format="$hostile" key
+	PRINTED='(exit 64)' refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire --format="$hostile" key
 	refuses 64 "server 'unix://\.\.\.': a URL cannot contain blanks" acquire -S "unix:///$hostile" key
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' acquire key "$hostile"
 	refuses 64 'a\\n\\e\[31m\\x7f\\xff\\tz' run key "-$hostile"
@@ -1002,6 +1002,8 @@ shows_no_secret() {
 	: >"$TMP/trace"
 	local row words
 	while IFS='|' read -ra words; do
+		PRINTED=
+		[[ ${words[1]-} != --format ]] || PRINTED='(exit 64)'
 		refuses 64 '[a-z]' "${words[@]}"
 		if [[ -s $TMP/trace ]]; then
 			printf '%s: %s\n' "${words[*]}" "$(head -n 1 "$TMP/trace")" >&2

@@ -7,9 +7,10 @@
 NOWHERE=unix:///nonexistent/redis.sock
 
 # refuses STATUS PATTERN ARGUMENT...: redlock ends so before it does anything: STATUS, nothing on
-# standard output, one printable line on standard error that the regular expression fits. A row that is
+# standard output but PRINTED, one printable line on standard error that the regular expression fits. A row that is
 # not so is shown and counted; a table ends with `no_row_failed`. TRACER stands in front of redlock.
 TRACER=()
+PRINTED=
 failed_rows=0
 
 refuses() {
@@ -18,7 +19,7 @@ refuses() {
 	at_most $((20 * SLOW)) "$TMP/refused.out" "$TMP/refused.err" "${TRACER[@]}" "$REDLOCK" "$@" || got=$?
 	mapfile -t lines <"$TMP/refused.err"
 	[[ $got == "$want" ]] || wrong+="status $got, not $want; "
-	[[ ! -s $TMP/refused.out ]] || wrong+="output: $(head -c 200 "$TMP/refused.out"); "
+	[[ $(<"$TMP/refused.out") == "$PRINTED" ]] || wrong+="output: $(head -c 200 "$TMP/refused.out"); "
 	((${#lines[@]} == 1)) || wrong+="${#lines[@]} lines on standard error; "
 	[[ ${lines[0]-} == "redlock: "?* ]] || wrong+='does not begin with "redlock: "; '
 	[[ ${lines[0]-} =~ $pattern ]] || wrong+="not like /$pattern/; "
