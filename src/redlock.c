@@ -10,6 +10,7 @@
 #include "cmd/complete.h"
 #include "cmd/metrics.h"
 #include "cmd/print.h"
+#include "cmd/run.h"
 #include "cmd/version.h"
 #include "settings/command.h"
 #include "settings/config.h"
@@ -375,6 +376,8 @@ static int run_command(const struct command *command, char **argv)
 		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
 			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status, false);
+		if (settings.status_fd >= 0)
+			run_tell_failure(&settings, status);
 		if (settings.format == FORMAT_PROMETHEUS &&
 		    (settings.understood || status != EXIT_USAGE))
 			metrics_tell_nothing(&settings,

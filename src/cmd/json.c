@@ -98,8 +98,13 @@ static void put_known(struct json *json, const char *name, const char *value)
 	put_text(json, name, value[0] != '\0' ? value : NULL);
 }
 
+/* null if the command line ends before it */
 static void put_key(struct json *json, struct argument key)
 {
+	if (key.data == NULL) {
+		put_null(json, "key");
+		return;
+	}
 	put_name(json, "key");
 	output_json(json->text, key.data, key.length);
 }

@@ -11,6 +11,7 @@
 #include "base/title.h"
 #include "cmd/journal.h"
 #include "cmd/json.h"
+#include "cmd/run.h"
 #include "cmd/session.h"
 #include "cmd/take.h"
 #include "cmd/supervisor.h"
@@ -367,10 +368,31 @@ static void write_status(const struct run *run)
 	if (output_write_until_told(run->status_fd, line.data, line.length,
 				    dies || run->supervisor.ends) < 0 &&
 	    !(dies && errno == EINTR))
-		log_error("%s: --status-fd: %s", run->settings->key,
+		log_error("%s: --status-fd: %s",
+			  run->settings->key != NULL ? run->settings->key
+						     : "run",
 			  errno == EINTR ? "nobody has read it"
 					 : strerror(errno));
 	buffer_release(&line);
+}
+
+/* Not inlined: of a smaller stack fewer pages are touched. */
+__attribute__((noinline)) void run_tell_failure(struct settings *settings,
+						int status)
+{
+	const char *key = settings->key;
+	struct run run = {
+		.settings = settings,
+		.session = {.count = settings_key_count(settings)},
+		.status_fd = settings->status_fd,
+		.outcome = cmd_outcome(status),
+		.supervisor = {.child = {.exit = -1}},
+	};
+
+	if (key != NULL)
+		run.session.lock.names.key =
+			(struct argument){key, strlen(key)};
+	write_status(&run);
 }
 
 /* COMMAND from its start, until it has exited; since: when its time began. */
@@ -468,12 +490,13 @@ int cmd_run(struct settings *settings)
 	status = check_ttl(settings);
 	if (status == 0)
 		status = cmd_open(&run.session, settings);
-	if (status != 0)
+	if (status == 0)
+		status = cmd_heed_signals(&run.session);
+	if (status != 0) {
+		run_tell_failure(settings, status);
 		return status;
+	}
 	plan_command(&run);
-	status = cmd_heed_signals(&run.session);
-	if (status != 0)
-		return status;
 	if (keep_status_fd(&run) < 0) {
 		log_error("--status-fd: %s", strerror(errno));
 		return EXIT_SYSTEM;

@@ -64,9 +64,9 @@ static void complain_busy(const struct session *session,
 	buffer_release(&text);
 }
 
-static const char *outcome_of(int code)
+const char *cmd_outcome(int status)
 {
-	switch (code) {
+	switch (status) {
 	case EXIT_UNREACHED:
 		return "unreachable";
 	case EXIT_REFUSED:
@@ -132,7 +132,7 @@ static void fail(struct taken *taken, const struct settings *settings,
 		 const struct lock *about, struct error *error)
 {
 	taken->status = error->code;
-	taken->outcome = outcome_of(error->code);
+	taken->outcome = cmd_outcome(error->code);
 	taken->unlocked = settings->unlocked && taken->signal == 0 &&
 			  error->code == EXIT_UNREACHED;
 	if (taken->unlocked) {

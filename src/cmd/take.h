@@ -16,6 +16,9 @@ struct taken {
 	int64_t waited;      /* ms */
 };
 
+/* The outcome of what failed with this exit status. */
+const char *cmd_outcome(int status);
+
 /*
  * Waits for the lock as the settings say; signals must be heeded.
  * pid, label: shown to others while KEY is held. Prints why there is no lock.

@@ -796,6 +796,32 @@ status_is() {
 	key_free 0
 }
 
+@test "--status-fd: error, also where an option or a setting is wrong" {
+	local row
+	for row in "78 --config $TMP/none" "64 -t 100ms" "64 -S foo" "78 --set none" \
+		"78 --cert $TMP/none --key-file $TMP/none -S rediss://127.0.0.1:1"; do
+		# shellcheck disable=SC2086 # words
+		redlock run --status-fd 9 ${row#* } "$KEY" touch "$TMP/ran" 9>"$TMP/status"
+		expect "${row%% *}" '' 'redlock: .*'
+		status_is error null null false
+	done
+	REDLOCK_TTL=x redlock run --status-fd 9 "$KEY" touch "$TMP/ran" 9>"$TMP/status"
+	expect 78 '' 'redlock: REDLOCK_TTL .*'
+	status_is error null null false
+	redlock run --status-fd 9 -n "$KEY" 9>"$TMP/status"
+	expect 64 '' 'redlock: run: COMMAND is missing.*'
+	status_is error null null false
+	redlock run --status-fd 9 --nonsense "$KEY" touch "$TMP/ran" 9>"$TMP/status"
+	expect 64 '' 'redlock: run: unknown option.*'
+	[[ $(json '[.outcome, .child_exit, .key, .token, (keys | length)]' "$TMP/status") == '["error",null,null,null,10]' ]]
+	redlock run --status-fd 9 --also "$KEY" "$KEY" touch "$TMP/ran" 9>"$TMP/status"
+	expect 64 '' 'redlock: run: KEY .* is named twice.*'
+	[[ $(json '[.outcome, .key, .fences, (keys | length)]' "$TMP/status") == "[\"error\",\"$KEY\",null,11]" ]]
+	[[ ! -e $TMP/ran ]]
+	redlock run --status-fd 9 --nonsense "$KEY" true 9>/dev/full
+	expect 64 '' $'redlock: run: unknown option.*\nredlock: run: --status-fd: No space left on device'
+}
+
 @test "--status-fd: a KEY of any bytes still makes valid JSON" {
 	redlock run --status-fd 9 $'"\\\n\x01\xff'"$KEY" true 9>"$TMP/status"
 	expect 0
