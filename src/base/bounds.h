@@ -13,6 +13,7 @@
 #define PERMITS_MOST 10000
 #define LOCKS_MOST 16     /* that are taken together */
 #define KEY_LONGEST 4096  /* bytes */
+#define TOKEN_DIGITS 32   /* hex, of a token that redlock draws */
 #define TOKEN_LONGEST 256 /* bytes, of tokens that other programs made */
 #define FENCE_LARGEST (INT64_C(1) << 53) /* Lua counts in doubles */
 #define REPLICAS_MOST 1000               /* of one server */

@@ -20,15 +20,16 @@ void tokens_join(struct buffer *text, const char *const *tokens, size_t count)
 
 size_t tokens_count(const char *text, size_t count)
 {
-	size_t found = 1;
+	size_t found = 0, length, drawn = 0;
 
-	if (count == 1)
-		return 1;
-	while ((text = strchr(text, '=')) != NULL) {
-		text++;
+	do {
+		length = strcspn(text, "=");
+		drawn += length == TOKEN_DIGITS &&
+			 strspn(text, "0123456789abcdef") == length;
 		found++;
-	}
-	return found;
+		text += length;
+	} while (*text++ == '=');
+	return count == 1 && drawn < found ? 1 : found;
 }
 
 bool tokens_pick(const char *text, size_t count, size_t i,

@@ -8,7 +8,7 @@
 
 #include "base/bounds.h"
 
-#define TOKEN_SIZE 33 /* with the NUL */
+#define TOKEN_SIZE (TOKEN_DIGITS + 1) /* with the NUL */
 
 /* Bytes of a token's beginning, by which servers name its holder, with the NUL:
  * "*" for several holders, "" for none. */

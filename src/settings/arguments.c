@@ -386,6 +386,9 @@ static int check_token(struct parser *parser)
 	size_t tokens = tokens_count(settings->token, keys);
 	char token[TOKEN_LONGEST + 1];
 
+	if (tokens > 1 && keys == 1)
+		return refuse(parser, "%s is for %zu keys, and this is one",
+			      parser->token_from, tokens);
 	if (tokens > 1 && tokens != keys)
 		return refuse(parser, "%s is for %zu keys, and these are %zu",
 			      parser->token_from, tokens, keys);

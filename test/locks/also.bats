@@ -291,7 +291,7 @@ together() {
 # ---------------------------------------------------------------- acquire, release, extend
 
 @test "acquire prints one token for all; extend and release take it, whatever the order of the keys" {
-	local token
+	local token what
 	use 1
 	redlock acquire -t 60s --also "$C" --also "$A" "$B"
 	expect 0 '[0-9a-f]{32}=[0-9a-f]{32}=[0-9a-f]{32}'
@@ -310,8 +310,14 @@ together() {
 	expect 64 '' 'redlock: release: TOKEN is for 3 keys, and these are 2: see redlock release --help'
 	REDLOCK_TOKEN=$token redlock release --also "$B" "$A"
 	expect 64 '' 'redlock: release: REDLOCK_TOKEN is for 3 keys, and these are 2: see redlock release --help'
-	redlock release "$A" "$token"
-	expect 1 '' "redlock: $A: not held by this token: .*"
+	for what in release extend 'status -q'; do
+		# shellcheck disable=SC2086 # words
+		redlock $what "$A" "$token"
+		expect 64 '' "redlock: ${what% *}: TOKEN is for 3 keys, and this is one: see redlock ${what% *} --help"
+	done
+	REDLOCK_TOKEN=$token redlock release "$A"
+	expect 64 '' 'redlock: release: REDLOCK_TOKEN is for 3 keys, and this is one: see redlock release --help'
+	have 1 "$A" "$B" "$C"
 	REDLOCK_TOKEN=$token redlock release --also "$A" --also "$C" "$B"
 	expect 0
 	have 0 "$A" "$B" "$C"

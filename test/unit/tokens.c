@@ -41,6 +41,8 @@ static void test_one_for_all(void)
 	free(text);
 }
 
+#define DRAWN "0123456789abcdef0123456789abcdef"
+
 /* One key may have the token of another program. */
 static void test_single(void)
 {
@@ -48,6 +50,11 @@ static void test_single(void)
 
 	CHECK(tokens_pick("a=b==", 1, 0, token) && strcmp(token, "a=b==") == 0,
 	      "%s", token);
+	CHECK(tokens_count(DRAWN "=" DRAWN, 1) == 2, "not another program's");
+	CHECK(!tokens_pick(DRAWN "=" DRAWN, 1, 0, token), "for two");
+	CHECK(tokens_count(DRAWN "=" DRAWN "=", 1) == 1, "the last is empty");
+	CHECK(tokens_count(DRAWN "=A" DRAWN, 1) == 1, "33 digits");
+	CHECK(tokens_count(DRAWN, 1) == 1, "one");
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	CHECK(!tokens_pick(text, 1, 0, token), "too long");
