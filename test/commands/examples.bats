@@ -74,6 +74,14 @@ is_free() {
 	((found >= 19))
 }
 
+@test "no example of a manual has a here-document: man(1) puts blanks before its end, so a shell would wait for it" {
+	local blocks
+	blocks=$(sed -n '/^\.Bd -literal/,/^\.Ed/p' "$ROOT"/man/*.[1-8])
+	(($(grep -c '^\.Ed' <<<"$blocks") >= 40))
+	run grep -E '<<-?["'"'"'\\]?[A-Za-z_]' <<<"$blocks"
+	expect 1 ''
+}
+
 # ---------------------------------------------------------------- redlock(1)
 
 # deploys: runs the first example, on three servers of ours, from other.sh.

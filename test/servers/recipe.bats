@@ -76,9 +76,10 @@ server_ends() {
 	wait_until "! is_alive $(<"$SET/$1/pid")"
 }
 
-# follow: the recipe up to the question whether all is well; then redlock runs on web1.example.
+# follow: the recipe up to the question whether all is well, with the blanks that man(1) puts before each line; then
+# redlock runs on web1.example.
 follow() {
-	eval "${blocks[*]:0:5}" 2>"$TMP/recipe.err"
+	eval "$(printf '%s\n' "${blocks[@]:0:5}" | sed 's/^/     /')" 2>"$TMP/recipe.err"
 	export XDG_CONFIG_HOME=$SET/web1.example/etc
 	[[ ${blocks[5]} == *$'\nredlock doctor\n' ]]
 }
