@@ -82,6 +82,18 @@ is_free() {
 	expect 1 ''
 }
 
+# without the lock an acquire or a wait with -E 0 succeeds, too
+@test "no example of acquire or wait has another exit status for a KEY that is held, and the manual says why" {
+	local page all
+	for page in acquire status; do
+		all+=$(examples "redlock-$page.1")
+		tr '\n' ' ' <"$ROOT/man/redlock-$page.1" | grep -q 'success does not mean that'
+	done
+	[[ $all == *'redlock acquire -'* && $all == *'redlock wait -'* ]]
+	run grep -E 'redlock (acquire|wait) .*(-[a-z]*E|--conflict)' <<<"$all"
+	expect 1 ''
+}
+
 # ---------------------------------------------------------------- redlock(1)
 
 # deploys: runs the first example, on three servers of ours, from other.sh.
