@@ -465,6 +465,8 @@ static const char *parse_db(struct url *url, const char *text)
 	return NULL;
 }
 
+static const char by_commas[] = "separate servers by commas, not ';'";
+
 static const char *parse_tcp(struct url *url, char *rest)
 {
 	const char *wrong;
@@ -475,7 +477,7 @@ static const char *parse_tcp(struct url *url, char *rest)
 	if (wrong != NULL)
 		return wrong;
 	if (strchr(rest, ';') != NULL)
-		return "separate servers by commas, not ';'";
+		return by_commas;
 	if (strchr(rest, '?') != NULL)
 		return "'?' cannot follow this: a database is "
 		       "redis://host:port/N";
@@ -492,7 +494,7 @@ static const char *parse_tcp(struct url *url, char *rest)
 
 static const char *parse_unix(struct url *url, char *rest)
 {
-	const char *wrong;
+	const char *wrong, *next;
 	char *query;
 
 	if (*rest != '/') {
@@ -500,6 +502,9 @@ static const char *parse_unix(struct url *url, char *rest)
 		if (wrong != NULL)
 			return wrong;
 	}
+	next = strchr(rest, ';');
+	if (next != NULL && strstr(next, "://") != NULL)
+		return by_commas;
 	query = strchr(rest, '?');
 	if (query != NULL)
 		*query++ = '\0';

@@ -135,6 +135,10 @@ told() {
 		64|a socket's path starts with '/'|redlock run -S unix://redis.sock k true
 		64|separate servers by commas, not ';'|redlock run -S "redis://a;redis://b" k true
 		64|separate servers by commas, not ';'|redlock run -S "redis://a/0;redis://b/0" k true
+		64|separate servers by commas, not ';'|redlock run -S "unix:///a;unix:///b" k true
+		64|separate servers by commas, not ';'|redlock run -S "unix:///a;rediss://b" k true
+		64|separate servers by commas, not ';'|redlock run -S "unix:///a?db=1;unix://u:p@/b" k true
+		69|No such file or directory|redlock run -S "unix:///a;b" k true
 		64|blanks: separate servers by commas|redlock run -S "redis://a redis://b" k true
 		64|an empty server address: is there a comma too many, or a blank|redlock run -S redis://a, redis://b k true
 		64|'redis://b' stands where KEY belongs|redlock run -S redis://a redis://b k true
