@@ -84,6 +84,19 @@ static int blame_system(const char *path, struct error *error)
 	return -1;
 }
 
+/* ls(1) shows a link that leads nowhere as if it were a file. */
+static int blame_open(const char *path, struct error *error)
+{
+	bool missing = errno == ENOENT;
+	struct stat found;
+
+	blame_system(path, error);
+	if (missing && lstat(path, &found) == 0 && S_ISLNK(found.st_mode))
+		error_append(error, ": it is a symbolic link to a file that is "
+				    "not there");
+	return -1;
+}
+
 static int slurp(struct conffile *file, int fd, struct error *error)
 {
 	const char *wrong = NULL;
@@ -261,7 +274,7 @@ int conffile_read(struct conffile *file, const char *path, bool may_lack,
 		return 0;
 	file->path = path;
 	if (fd < 0)
-		return blame_system(path, error);
+		return blame_open(path, error);
 	result = slurp(file, fd, error);
 	close(fd);
 	return result < 0 ? -1 : take_apart(file, error);

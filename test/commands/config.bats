@@ -168,7 +168,7 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 # --- what may be a file ---------------------------------------------------
 
 @test "a --config that is not there or no regular file is a wrong configuration, at once" {
-	refuses 78 "$(literal "$TMP/missing"): No such file" acquire --config "$TMP/missing" key
+	refuses 78 "$(literal "$TMP/missing"): No such file or directory$" acquire --config "$TMP/missing" key
 	refuses 78 "$(literal "$TMP"): not a regular file" acquire --config "$TMP" key
 	mkfifo "$TMP/fifo"
 	refuses 78 "$(literal "$TMP/fifo"): not a regular file" acquire --config "$TMP/fifo" key
@@ -209,8 +209,9 @@ REFUSED=(also config set token help yes foreign quiet command status-fd format c
 	mkdir "$TMP/xdg"
 	ln -s "$TMP/none" "$TMP/xdg/redlock.conf"
 	export XDG_CONFIG_HOME=$TMP/xdg REDLOCK_SERVERS=$NOWHERE
-	refuses 78 'xdg/redlock.conf: No such file or directory' acquire key
-	refuses 78 'xdg/redlock.conf: No such file or directory' acquire --config "$TMP/xdg/redlock.conf" key
+	local what='xdg/redlock.conf: No such file or directory: it is a symbolic link to a file that is not there$'
+	refuses 78 "$what" acquire key
+	refuses 78 "$what" acquire --config "$TMP/xdg/redlock.conf" key
 	echo 'ttl = 1h' >"$TMP/none"
 	refuses 69 "$(literal "$NOWHERE")" acquire key
 	no_row_failed
