@@ -1,6 +1,9 @@
 #include "cmd/several.h"
 
+#include <unistd.h>
+
 #include "base/duration.h"
+#include "base/signals.h"
 #include "base/threads.h"
 #include "base/title.h"
 #include "run/watchdogs.h"
@@ -87,17 +90,38 @@ static bool is_long_enough(const struct lock *lock)
 	return deadline_left(lock->grant.valid) > lock->wish.validity_needed;
 }
 
+/* Somebody has asked us to stop: it is not asked for anew. */
+static void end_broken(struct taking *taking, struct session *each)
+{
+	struct answer *answer = &each->answer;
+	struct buffer how = {0};
+
+	record_print_breaker(&how, "broken", &each->lock.breaker);
+	lock_note_end(&each->lock,
+		      each->lock.grant.acquired - taking->waiter->began,
+		      how.data);
+	answer->result = LOCK_ERROR;
+	error_set(&answer->error, EXIT_LOST, "%s: other keys were waited for",
+		  how.data);
+	buffer_release(&how);
+}
+
 /* One that is held already. */
 static void confirm(struct taking *taking, size_t i)
 {
 	struct session *each = taking->sorted[i];
 	struct answer *answer = &each->answer;
 
-	answer->result =
-		lock_extend(&each->lock,
-			    (struct wait){deadline_in(each->quorum.timeout),
-					  taking->waiter->patience->interrupt},
-			    &answer->error);
+	if (!each->lock.broken)
+		answer->result = lock_extend(
+			&each->lock,
+			(struct wait){deadline_in(each->quorum.timeout),
+				      taking->waiter->patience->interrupt},
+			&answer->error);
+	if (each->lock.broken) {
+		end_broken(taking, each);
+		return;
+	}
 	if (answer->result == LOCK_ERROR && is_long_enough(&each->lock))
 		answer->result = LOCK_OK;
 	if (answer->result == LOCK_OK || answer->result == LOCK_INTERRUPTED)
@@ -146,7 +170,7 @@ static void ask_all(struct taking *taking)
 
 /* --- what follows from it --------------------------------------------------- */
 
-/* The first of them of which this is so; count: of none. */
+/* The first for which this is so; count: there is none. */
 static size_t find(const struct taking *taking,
 		   bool (*is_so)(const struct taking *taking, size_t i))
 {
@@ -258,48 +282,64 @@ static enum lock_result conclude(struct taking *taking, size_t i,
 	return answer.result;
 }
 
-/* The time that others may need to give it back, whatever the patience is. */
-static void begin_moment(struct waiter *waiter, struct patience *moment,
-			 int64_t timeout)
+/* Renews all before this one that are held. */
+static void keep_earlier(struct taking *taking, size_t refused,
+			 struct watchdogs *watchdogs)
 {
-	*moment = *waiter->patience;
-	moment->wait = true;
-	moment->limit = timeout;
-	moment->tries = 0;
-	waiter_init(waiter, moment);
-}
-
-/* Waits for one that was refused; those before it that are held are renewed. */
-static void wait_for(struct taking *taking, size_t refused, bool briefly)
-{
-	struct waiter brief = *taking->waiter;
-	struct patience moment;
-	struct session *each = taking->sorted[refused];
-	struct answer *answer = &each->answer;
 	struct lock *locks[LOCKS_MOST];
-	struct watchdogs watchdogs;
 	size_t count = 0;
 
-	give_back(taking, is_busy(taking, refused) ? refused + 1 : 0);
-	taking->waiter->answered = taking->answered[refused];
-	if (briefly)
-		begin_moment(&brief, &moment,
-			     ROUNDS_REFUSED * each->quorum.timeout);
 	for (size_t i = 0; i < refused; i++)
 		if (taking->held[i])
 			locks[count++] = &taking->sorted[i]->lock;
-	watchdogs_init(&watchdogs, locks, count, NULL,
+	watchdogs_init(watchdogs, locks, count, NULL,
 		       taking->session->settings->kill_after);
-	if (watchdogs_start(&watchdogs, 0) != 0) {
-		watchdogs_stop(&watchdogs);
+	if (watchdogs_start(watchdogs, 0) != 0) {
+		watchdogs_stop(watchdogs);
 		give_back(taking, 0);
 	}
-	answer->result =
-		waiter_go_on(briefly ? &brief : taking->waiter, &each->lock,
-			     answer->result, &answer->busy, &answer->error);
+}
+
+/* Waits for one that was refused, or until one of those that are held is lost. briefly:
+ * for the time that others may need to give it back, whatever the patience is. */
+static void wait_for(struct taking *taking, size_t refused, bool briefly)
+{
+	struct session *each = taking->sorted[refused];
+	struct answer *answer = &each->answer;
+	struct waiter brief, *waiter = briefly ? &brief : taking->waiter;
+	const struct patience *patience = taking->waiter->patience;
+	struct patience moment = *patience;
+	struct watchdogs watchdogs;
+	int events;
+
+	give_back(taking, is_busy(taking, refused) ? refused + 1 : 0);
+	keep_earlier(taking, refused, &watchdogs);
+	events = watchdogs_interrupt(&watchdogs, patience->interrupt);
+	if (events >= 0)
+		moment.interrupt = events;
+	if (briefly) {
+		moment.wait = true;
+		moment.limit = ROUNDS_REFUSED * each->quorum.timeout;
+		moment.tries = 0;
+		waiter_init(&brief, &moment);
+	}
+	waiter->patience = &moment;
+	waiter->answered = taking->answered[refused];
+	answer->result = waiter_go_on(waiter, &each->lock, answer->result,
+				      &answer->busy, &answer->error);
+	taking->waiter->patience = patience;
 	taking->held[refused] = answer->result == LOCK_OK;
 	watchdogs_stop(&watchdogs);
 	watchdogs_release(&watchdogs);
+	if (events >= 0)
+		close(events);
+}
+
+/* The wait was ended by one that was held, and nobody wants us to end. */
+static bool has_lost_one(const struct taking *taking, size_t waited)
+{
+	return is_interrupted(taking, waited) &&
+	       !signals_have_come(taking->waiter->patience->interrupt);
 }
 
 /* An outage has ended the wait for this one. Whether others have the rest is not known any
@@ -374,7 +414,7 @@ enum lock_result several_take(struct session *session, struct waiter *waiter,
 		    (spent && !may_come_back(&taking, i)))
 			return conclude(&taking, i, about, busy, error);
 		wait_for(&taking, i, spent);
-		if (!taking.held[i])
+		if (!taking.held[i] && !has_lost_one(&taking, i))
 			return conclude(&taking, look_again(&taking, i), about,
 					busy, error);
 	}

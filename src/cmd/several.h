@@ -35,11 +35,12 @@
  * place of the time when its whole wait began.
  *
  * Why no lease is forgotten: during the wait each lock that is held has a watchdog, which
- * renews it. After the wait, in the round in which the rest is asked for, all that are
- * held are extended, so each has its whole lease before anybody relies on it. A lock that
- * turns out to be lost by then is asked for anew, like the rest: nothing relies on it
- * yet. So all locks that are returned were held by a quorum in one and the same round.
- * They are valid until the first of them ends (cmd_valid_until).
+ * renews it. If it finds that its lock is lost, that ends the wait. After the wait, in the
+ * round in which the rest is asked for, all that are held are extended, so each has its
+ * whole lease before anybody relies on it. A lock that turns out to be lost by then is
+ * asked for anew, like the rest: nothing relies on it yet. But if somebody has broken it,
+ * all ends (EXIT_LOST). So all locks that are returned were held by a quorum in one and the
+ * same round. They are valid until the first of them ends (cmd_valid_until).
  *
  * Why nothing is left: each attempt that is refused takes itself back (lock.h), and each
  * lock that was granted is released at every end but LOCK_OK: busy, an error, a signal.

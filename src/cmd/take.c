@@ -73,6 +73,8 @@ const char *cmd_outcome(int status)
 		return "refused";
 	case EXIT_MISUSED:
 		return "misused";
+	case EXIT_LOST:
+		return "lost";
 	default:
 		return "error";
 	}
@@ -138,6 +140,10 @@ static void fail(struct taken *taken, const struct settings *settings,
 	if (taken->unlocked) {
 		journal_unlocked(settings, about, error->text);
 		error_append(error, ": COMMAND runs without the lock");
+	}
+	if (error->code == EXIT_LOST) {
+		journal_lost(settings, about, error->text);
+		error_prepend(error, "lock lost: ");
 	}
 	cmd_complain(about, error);
 }

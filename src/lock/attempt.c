@@ -46,7 +46,7 @@ void attempt_begin(struct lock *lock)
 {
 	forget_since(&lock->wish.description);
 	memset(lock->barred, 0, sizeof(lock->barred));
-	lock->silence.read = false;
+	lock->silence.read = lock->broken = false;
 	trust_begin_attempt(&lock->ballot);
 	draw_slot(lock);
 	token_make(lock->grant.token);

@@ -1,6 +1,8 @@
 #include "run/watchdogs.h"
 
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 
@@ -49,6 +51,22 @@ void watchdogs_poll(const struct watchdogs *watchdogs, struct pollfd *polled)
 {
 	for (size_t i = 0; i < watchdogs->count; i++)
 		polled[i].fd = watchdog_fd(at(watchdogs, i));
+}
+
+int watchdogs_interrupt(const struct watchdogs *watchdogs, int interrupt)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int events = epoll_create1(EPOLL_CLOEXEC);
+
+	if (events >= 0 &&
+	    epoll_ctl(events, EPOLL_CTL_ADD, interrupt, &event) < 0) {
+		close(events);
+		return -1;
+	}
+	for (size_t i = 0; i < watchdogs->count; i++)
+		epoll_ctl(events, EPOLL_CTL_ADD, watchdog_fd(at(watchdogs, i)),
+			  &event);
+	return events;
 }
 
 const struct lock *watchdogs_lost(struct watchdogs *watchdogs,

@@ -38,6 +38,10 @@ int watchdogs_start(struct watchdogs *watchdogs, size_t but);
 /* Fills in the descriptors of all: one is readable once its lock is lost. */
 void watchdogs_poll(const struct watchdogs *watchdogs, struct pollfd *polled);
 
+/* An epoll(7), for the caller to close, that is readable once interrupt is, or a lock is
+ * lost; -1: there is none. */
+int watchdogs_interrupt(const struct watchdogs *watchdogs, int interrupt);
+
 /* A lock that is lost, and why; NULL: none is. */
 const struct lock *watchdogs_lost(struct watchdogs *watchdogs,
 				  struct error *why);

@@ -373,6 +373,33 @@ waits_and_holds() {
 	[[ $stderr == "redlock: $KEY-2: "* && $(rcli 0 EXISTS "$KEY" "$KEY-2") == 0 ]]
 }
 
+@test "--also: a holder that still waits for another key ends, and the history says who has broken it" {
+	local servers how command
+	for servers in 1 3; do
+		begin_on "$servers"
+		KEY=$KEY-$servers
+		"$REDLOCK" acquire --quarantine 0 -t 10m "$KEY-2" >/dev/null
+		for command in run acquire; do
+			for how in '' --now; do
+				spawn "$command" "$REDLOCK" "$command" --quarantine 0 -t 6s --also "$KEY-2" "$KEY" \
+					$([[ $command == acquire ]] || echo touch "$TMP/ran")
+				wait_until 'KEY=$KEY-2 queued 1 0'
+				# shellcheck disable=SC2086 # a word, or none
+				redlock break -y $how --reason 'stop it' "$KEY"
+				[[ $status == 0 ]]
+				[[ $how ]] || expect 0 "$KEY: $RELEASED" "$WAITING"
+				finish "$command"
+				expect 76 '' "redlock: $KEY: lock lost: broken by $BY: 'stop it': other keys were waited for"
+				wait_until 'KEY=$KEY-2 queued 0 0'
+				[[ $(rcli 0 EXISTS "$KEY") == 0 ]]
+			done
+		done
+		redlock history --format json "$KEY"
+		[[ $(of '[.runs[] | .end + " " + .by] | unique') == '["broken ops@'*": 'stop it'\"]" ]]
+	done
+	[[ ! -e $TMP/ran ]]
+}
+
 @test "an earlier redlock, which knows nothing of this, cannot renew its lease any more" {
 	local token=0123456789abcdef i
 	only 0 1 2

@@ -705,7 +705,7 @@ begun_at() {
 	spawn several "$REDLOCK" run -t 2s --also "$other" "$KEY" sh -c 'until [ -e "$1" ]; do sleep 0.05; done' - "$TMP/end"
 	wait_until 'KEY=$other queued 1 0 && [[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
 	renewals 1
-	redlock break --now -y "$KEY"
+	rcli 0 DEL "$KEY"
 	now=$(server_ms 0)
 	redlock release "$other" "$token"
 	wait_until '[[ $(rcli 0 GET "$other") && $(rcli 0 GET "$other") != "$token" && $(rcli 0 EXISTS "$KEY") == 1 ]]'

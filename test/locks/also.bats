@@ -247,6 +247,26 @@ together() {
 	have 0 "$A" "$B"
 }
 
+@test "a key that is lost while another is waited for is taken anew at once, and the place in line is kept" {
+	local token
+	use 1
+	somebody "$B"
+	spawn waits "$REDLOCK" run -t 6s --also "$B" "$A" sh -c 'echo waits >>"$1"' - "$TMP/order"
+	wait_until 'have 1 "$A" && KEY=$B queued 1'
+	token=$(rcli 0 GET "$A")
+	spawn next "$REDLOCK" run "$B" sh -c 'echo next >>"$1"' - "$TMP/order"
+	wait_until 'KEY=$B queued 2'
+	nobody "$A"
+	wait_until 'have 1 "$A" && KEY=$B queued 2'
+	[[ $(rcli 0 GET "$A") != "$token" ]]
+	nobody "$B"
+	finish waits
+	expect 0
+	finish next
+	expect 0
+	[[ $(<"$TMP/order") == $'waits\nnext' ]]
+}
+
 @test "if one of the locks is lost COMMAND is stopped, the key is named, and the others are released" {
 	use 1
 	spawn run "$REDLOCK" run -t 6s -k 500ms --also "$B" "$A" sleep 600
