@@ -11,8 +11,7 @@
  * may fill the same pipe as fast as it is read. Then they wait for their reader, unless
  * a signal tells redlock to end.
  *
- * A line stops nobody either: not even in the background of a terminal that is set to stop
- * those who write there (`stty tostop`). A waiter would lose its place in the queue, and
+ * Nor does a line stop the job, even in the background of a terminal with `stty tostop`. A waiter would lose its place in the queue, and
  * COMMAND, which is in the same job, would stop as well, or outlive its --max-hold.
  *
  * A user who looks on while redlock waits sees one live line, drawn again and again in

@@ -45,7 +45,7 @@ static const struct command *find_list(const struct completion *completion)
 }
 
 /* One that the user could not type back is left out. So is one that would be an
- * option there: "-Sredis://..." would get the password at the next Tab. */
+ * option there: a key "-Sredis://..." would have the password sent there at the next Tab. */
 static bool on_found(void *context, const struct listed *listed)
 {
 	const struct completion *completion = context;

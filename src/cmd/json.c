@@ -98,7 +98,7 @@ static void put_known(struct json *json, const char *name, const char *value)
 	put_text(json, name, value[0] != '\0' ? value : NULL);
 }
 
-/* null if the command line ends before it */
+/* null if the command line was not understood as far as KEY */
 static void put_key(struct json *json, struct argument key)
 {
 	if (key.data == NULL) {

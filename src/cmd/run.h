@@ -6,7 +6,7 @@
 
 #include "settings/settings.h"
 
-/* Of a run that has asked no server, with this exit status. Not all settings may be known. */
+/* Of a run that has asked no server, with this exit status. Some settings may be unknown. */
 void run_tell_failure(struct settings *settings, int status);
 
 #endif

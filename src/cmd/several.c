@@ -101,7 +101,7 @@ static void end_broken(struct taking *taking, struct session *each)
 		      each->lock.grant.acquired - taking->waiter->began,
 		      how.data);
 	answer->result = LOCK_ERROR;
-	error_set(&answer->error, EXIT_LOST, "%s: other keys were waited for",
+	error_set(&answer->error, EXIT_LOST, "%s: while waiting for other keys",
 		  how.data);
 	buffer_release(&how);
 }
@@ -253,9 +253,9 @@ static size_t find_final(const struct taking *taking)
 	return i < taking->session->count ? i : find(taking, is_hopeless);
 }
 
-/* The one to wait for, or to name: the first that is busy, and only if none is, one that
- * cannot be reached. But an outage that ends the taking is found at once, unless COMMAND
- * would then run beside the holder of the busy one. count: all are held. */
+/* The one to wait for, or to name: the first that is busy, or else one that cannot be
+ * reached. But an outage that ends the taking comes first, unless waiting is over or COMMAND
+ * would run beside a holder. count: all are held. */
 static size_t find_refused(const struct taking *taking, bool spent)
 {
 	size_t count = taking->session->count;
@@ -306,7 +306,7 @@ static void wait_for(struct taking *taking, size_t refused, bool briefly)
 {
 	struct session *each = taking->sorted[refused];
 	struct answer *answer = &each->answer;
-	struct waiter brief, *waiter = briefly ? &brief : taking->waiter;
+	struct waiter brief = {0}, *waiter = briefly ? &brief : taking->waiter;
 	const struct patience *patience = taking->waiter->patience;
 	struct patience moment = *patience;
 	struct watchdogs watchdogs;
@@ -342,9 +342,9 @@ static bool has_lost_one(const struct taking *taking, size_t waited)
 	       !signals_have_come(taking->waiter->patience->interrupt);
 }
 
-/* An outage has ended the wait for this one. Whether others have the rest is not known any
- * more: who has one of them is named, and COMMAND does not run beside them. Of which lock
- * to speak. */
+/* Which lock to report. If an outage has ended the wait for this one, what is known of the
+ * others is out of date: they are asked again, and a busy one is reported, so that COMMAND
+ * does not run beside its holder. */
 static size_t look_again(struct taking *taking, size_t waited)
 {
 	size_t count = taking->session->count, i;

@@ -2,9 +2,9 @@
  * Taking several locks, all or none.
  *
  * A round asks for all of them at once, each by a thread, so keys that are free cost one
- * round trip. If some are refused, the first of these, in the bytewise order of the keys,
- * is waited for. Meanwhile the keys before it stay held. Keys after it that were granted
- * are given back before the wait begins. Then comes the next round.
+ * round trip. If others hold some of them, the first of these, in the bytewise order of the
+ * keys, is waited for. Meanwhile the keys before it stay held. Keys after it that were
+ * granted are given back before the wait begins. Then comes the next round.
  *
  * Why nobody waits in a circle: a process that waits for a key holds only keys before it.
  * So in any chain of processes, each of which waits for a key that the next one holds,
@@ -21,14 +21,14 @@
  * last key: the holder of that key was refused none, so it runs. A process that was
  * refused its first key need not wait.
  *
- * A key may have servers of its own, so an outage is one key's: it is waited through if
- * they have answered for that key before. Nothing is held meanwhile, unless the outage
- * began while we stood in line: it may last, and those who need only other keys need not
- * suffer from it. A key that is busy comes before one that cannot be reached, whatever
- * their names: it is waited for first, and named at the end. If COMMAND would run without
- * the locks, it has to wait until no key is busy, or it would run beside a holder. The
- * other keys were asked only before the wait that an outage has ended, so they are asked
- * once more, even if that is after the limit.
+ * A key may have servers of its own, so an outage may affect one key only. It is waited
+ * through if those servers have answered before, or if the wait has a limit. As it may last,
+ * nothing is held meanwhile that others may need, unless it began while we stood in line. A
+ * busy key comes before one that cannot be reached, whatever their names: it is waited for
+ * first, and named at the end. But an outage that is not waited through ends the taking at
+ * once, unless COMMAND would then run without the locks: it has to wait until no key is
+ * busy, or it would run beside a holder. The other keys were asked only before the wait that
+ * an outage has ended, so they are asked once more, even if that is after the limit.
  *
  * Why it comes to an end: but for outages, all keys before the one that is waited for are
  * held, so the next key that is refused comes after it. In each queue a process has the
@@ -39,7 +39,7 @@
  * round in which the rest is asked for, all that are held are extended, so each has its
  * whole lease before anybody relies on it. A lock that turns out to be lost by then is
  * asked for anew, like the rest: nothing relies on it yet. But if somebody has broken it,
- * all ends (EXIT_LOST). So all locks that are returned were held by a quorum in one and the
+ * the taking ends (EXIT_LOST). So all locks that are returned were held by a quorum in one and the
  * same round. They are valid until the first of them ends (cmd_valid_until).
  *
  * Why nothing is left: each attempt that is refused takes itself back (lock.h), and each

@@ -386,7 +386,7 @@ bool supervisor_stop(struct supervisor *supervisor)
 	return spared;
 }
 
-/* COMMAND, which has not ended by itself. */
+/* Whether COMMAND has not ended by itself. */
 static bool was_killed(const struct supervisor *supervisor)
 {
 	return supervisor->child.signal != 0 || supervisor->max_hold.begun ||

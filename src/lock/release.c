@@ -138,8 +138,8 @@ static int64_t min_hold_left(int64_t min_hold, int64_t passed)
 }
 
 /* Rounds until one has settled it, or somebody wants us to end. There is one more after
- * the end if connections of before have been silent: a firewall may have forgotten them, and a
- * server that is asked anew may answer at once. */
+ * `until` if older connections were silent: a firewall may have forgotten them, and the server
+ * may answer at once on a new one. */
 static void ask_in_rounds(struct lock *lock, int64_t min_hold,
 			  struct deadline until, struct reply_handler *handler)
 {

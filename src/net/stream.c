@@ -97,8 +97,8 @@ void stream_reset(struct stream *stream)
 			   sizeof(none));
 }
 
-/* A peer that has vanished, or that a firewall has forgotten, is noticed within half a minute; and
- * a firewall does not forget it for being idle. */
+/* A peer that has vanished, or whose connection a firewall has forgotten, is noticed within half
+ * a minute; and the probes keep an idle connection from being forgotten. */
 static void keep_alive(int fd)
 {
 	static const struct {

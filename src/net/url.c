@@ -244,7 +244,7 @@ void url_hide_logins(char *text)
 		}
 		/* a password may have quotes, and what should be %XX in it */
 		at = memrchr(start, '@', (size_t)(end - start));
-		/* a user alone has not: what follows is a path */
+		/* without a ':' it is a user alone, which a path may follow */
 		if (at != NULL &&
 		    memchr(start, ':', (size_t)(at - start)) == NULL)
 			at = memrchr(start, '@', strcspn(start, BLANKS "/?#"));

@@ -47,8 +47,8 @@
  * terminal then, it sets what was set when COMMAND began, as a shell does for a job that a
  * signal has ended. It does not know that if the job began in the background, where the
  * shell has settings of its own. And it sets nothing while another process of the group
- * lives, which may be the pager at the end of a pipeline; those that redlock has come from
- * wait for it. What a COMMAND has set that ends by itself is meant to last.
+ * lives, which may be the pager at the end of a pipeline; its own ancestors do not count, as
+ * they wait for redlock. What a COMMAND that ends by itself has set is meant to last.
  *
  * A COMMAND that waits for a child made by vfork(2) takes no signal until that
  * child has called exec. If ^Z stops the child first, COMMAND does not stop: it
@@ -69,7 +69,7 @@
  * shells) stops the job. The system call in which it has stopped tells the two apart
  * (process.h); if that cannot be seen, redlock does not follow.
  *
- * A COMMAND that is stopped while redlock is not takes no ^C. redlock continues it when a
+ * A COMMAND that is stopped while redlock runs takes no ^C. redlock continues it when a
  * signal comes that is to end the job. flock(1), which does not look at signals, ends
  * then.
  *
@@ -123,8 +123,8 @@ void job_check(struct job *job);
 void job_stop(struct job *job, int number, pid_t command,
 	      struct deadline until);
 
-/* Takes the terminal back if COMMAND has left it to nobody; with its settings if COMMAND
- * was killed. */
+/* Takes the terminal back if COMMAND has left it to nobody, and restores its settings if
+ * COMMAND was killed. */
 void job_end(struct job *job, bool killed);
 
 #endif

@@ -52,8 +52,8 @@ bool process_carries(pid_t pid, const char *badge);
  * do nothing in it. A group that exists but is not shown counts as living. */
 bool process_group_lives(pid_t group);
 
-/* The same of our own group, without us and those that we have come from: another part
- * of a pipeline, for instance. */
+/* The same for our own group, not counting us and our ancestors: another part of a
+ * pipeline, for instance. */
 bool process_has_peers(void);
 
 /* Adds "pid N of USER 'NAME'", after a comma. */

@@ -145,10 +145,10 @@ void quorum_leave(struct quorum *quorum);
 void quorum_abandon(struct quorum *quorum, size_t server);
 
 /* The next round uses fresh connections to those that have not answered. False if none was
- * connected, or had to be kept (server_renew). */
+ * cut: each was unconnected, or had to be kept (server_renew). */
 bool quorum_renew_silent(struct quorum *quorum);
 
-/* There is a connection already. */
+/* Whether any server is connected already. */
 bool quorum_is_connected(const struct quorum *quorum);
 
 /* ... and to those that have not answered for so long (ms) that they may never do, even

@@ -387,10 +387,11 @@ static int check_token(struct parser *parser)
 	char token[TOKEN_LONGEST + 1];
 
 	if (tokens > 1 && keys == 1)
-		return refuse(parser, "%s is for %zu keys, and this is one",
+		return refuse(parser,
+			      "%s is for %zu keys, but only one is named",
 			      parser->token_from, tokens);
 	if (tokens > 1 && tokens != keys)
-		return refuse(parser, "%s is for %zu keys, and these are %zu",
+		return refuse(parser, "%s is for %zu keys, but %zu are named",
 			      parser->token_from, tokens, keys);
 	for (size_t i = 0; i < keys; i++)
 		if (!tokens_pick(settings->token, keys, i, token))

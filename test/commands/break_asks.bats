@@ -389,7 +389,7 @@ waits_and_holds() {
 				[[ $status == 0 ]]
 				[[ $how ]] || expect 0 "$KEY: $RELEASED" "$WAITING"
 				finish "$command"
-				expect 76 '' "redlock: $KEY: lock lost: broken by $BY: 'stop it': other keys were waited for"
+				expect 76 '' "redlock: $KEY: lock lost: broken by $BY: 'stop it': while waiting for other keys"
 				wait_until 'KEY=$KEY-2 queued 0 0'
 				[[ $(rcli 0 EXISTS "$KEY") == 0 ]]
 			done

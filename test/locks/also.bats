@@ -327,16 +327,16 @@ together() {
 	redlock status -q --also "$C" "$B" "${token%=*}"
 	expect 1
 	redlock release --also "$B" "$A" "$token"
-	expect 64 '' 'redlock: release: TOKEN is for 3 keys, and these are 2: see redlock release --help'
+	expect 64 '' 'redlock: release: TOKEN is for 3 keys, but 2 are named: see redlock release --help'
 	REDLOCK_TOKEN=$token redlock release --also "$B" "$A"
-	expect 64 '' 'redlock: release: REDLOCK_TOKEN is for 3 keys, and these are 2: see redlock release --help'
+	expect 64 '' 'redlock: release: REDLOCK_TOKEN is for 3 keys, but 2 are named: see redlock release --help'
 	for what in release extend 'status -q'; do
 		# shellcheck disable=SC2086 # words
 		redlock $what "$A" "$token"
-		expect 64 '' "redlock: ${what% *}: TOKEN is for 3 keys, and this is one: see redlock ${what% *} --help"
+		expect 64 '' "redlock: ${what% *}: TOKEN is for 3 keys, but only one is named: see redlock ${what% *} --help"
 	done
 	REDLOCK_TOKEN=$token redlock release "$A"
-	expect 64 '' 'redlock: release: REDLOCK_TOKEN is for 3 keys, and this is one: see redlock release --help'
+	expect 64 '' 'redlock: release: REDLOCK_TOKEN is for 3 keys, but only one is named: see redlock release --help'
 	have 1 "$A" "$B" "$C"
 	REDLOCK_TOKEN=$token redlock release --also "$A" --also "$C" "$B"
 	expect 0
