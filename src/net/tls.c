@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,19 @@ struct tls {
 	bool read_writes, write_reads; /* what the last one waits for */
 };
 
+/* Of a file: a change is seen by it. */
+struct stamp {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	struct timespec written, changed;
+};
+
+enum { CACERT, CRL, CERT, KEY_FILE, FILES };
+
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* a context */
 static SSL_CTX *context;
+static struct stamp stamps[FILES]; /* of what it was made of */
 static BIO_METHOD *method;
 static struct tls_settings settings;
 
@@ -103,14 +116,14 @@ static int read_files(char *text, size_t size)
 	const struct {
 		const char *option, *path;
 		int (*use)(const char *path);
-	} files[] = {
-		{"cacert", settings.cacert, use_cacert},
-		{"crl", settings.crl, use_crl},
-		{"cert", settings.cert, use_cert},
-		{"key-file", settings.key_file, use_key},
+	} files[FILES] = {
+		[CACERT] = {"cacert", settings.cacert, use_cacert},
+		[CRL] = {"crl", settings.crl, use_crl},
+		[CERT] = {"cert", settings.cert, use_cert},
+		[KEY_FILE] = {"key-file", settings.key_file, use_key},
 	};
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; i < FILES; i++) {
 		const char *why;
 
 		if (files[i].path == NULL)
@@ -126,6 +139,30 @@ static int read_files(char *text, size_t size)
 	return 0;
 }
 
+/* A keeper has left the directory that other names begin in. */
+static void stamp_files(struct stamp now[FILES])
+{
+	const char *const paths[FILES] = {
+		[CACERT] = settings.cacert,
+		[CRL] = settings.crl,
+		[CERT] = settings.cert,
+		[KEY_FILE] = settings.key_file,
+	};
+	struct stat found;
+
+	memset(now, 0, FILES * sizeof(*now)); /* and all between the members */
+	for (size_t i = 0; i < FILES; i++) {
+		if (paths[i] == NULL || paths[i][0] != '/' ||
+		    stat(paths[i], &found) < 0)
+			continue;
+		now[i].device = found.st_dev;
+		now[i].inode = found.st_ino;
+		now[i].size = found.st_size;
+		now[i].written = found.st_mtim;
+		now[i].changed = found.st_ctim;
+	}
+}
+
 /* --- rules --------------------------------------------------------------- */
 
 /* A passphrase is never asked for. */
@@ -136,6 +173,15 @@ static int no_passphrase(char *text, int size, int writing, void *unused)
 	(void)writing;
 	(void)unused;
 	return -1;
+}
+
+static int on_wanted(SSL *ssl, void *unused)
+{
+	struct tls *tls = SSL_get_app_data(ssl);
+
+	(void)unused;
+	tls->wanted = true;
+	return 1;
 }
 
 static void set_rules(void)
@@ -153,6 +199,7 @@ static void set_rules(void)
 	SSL_CTX_set_verify(
 		context, settings.insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
 		NULL);
+	SSL_CTX_set_cert_cb(context, on_wanted, NULL);
 }
 
 static int make_context(char *text, size_t size)
@@ -168,6 +215,32 @@ static int make_context(char *text, size_t size)
 	if (settings.cacert == NULL && !settings.insecure)
 		SSL_CTX_set_default_verify_paths(context);
 	return read_files(text, size);
+}
+
+/* A connection that is made now, or NULL. If a file has changed, all are read again: as long as
+ * they cannot be, as when only some of them have been replaced, those of before count. */
+static SSL *make_connection(void)
+{
+	struct stamp now[FILES];
+	SSL_CTX *before;
+	char ignored[512];
+	SSL *ssl;
+
+	pthread_mutex_lock(&making);
+	before = context;
+	stamp_files(now);
+	if (memcmp(now, stamps, sizeof(now)) != 0) {
+		if (make_context(ignored, sizeof(ignored)) == 0) {
+			memcpy(stamps, now, sizeof(now));
+			SSL_CTX_free(before);
+		} else {
+			SSL_CTX_free(context);
+			context = before;
+		}
+	}
+	ssl = SSL_new(context);
+	pthread_mutex_unlock(&making);
+	return ssl;
 }
 
 /* --- the socket ---------------------------------------------------------- */
@@ -347,7 +420,7 @@ static struct tls *tls_open(int fd, const char *host,
 			    struct tls_failure *failure)
 {
 	struct tls *tls = calloc(1, sizeof(*tls));
-	SSL *ssl = SSL_new(context);
+	SSL *ssl = make_connection();
 	BIO *bio = BIO_new(method);
 
 	*failure = (struct tls_failure){0};
@@ -432,21 +505,12 @@ static void tls_close(struct tls *tls, bool goodbye)
 
 /* --- the module ---------------------------------------------------------- */
 
-static int on_wanted(SSL *ssl, void *unused)
-{
-	struct tls *tls = SSL_get_app_data(ssl);
-
-	(void)unused;
-	tls->wanted = true;
-	return 1;
-}
-
 static int tls_start(const struct tls_settings *from, char *text, size_t size)
 {
 	settings = *from;
+	stamp_files(stamps);
 	if (make_context(text, size) < 0)
 		return -1;
-	SSL_CTX_set_cert_cb(context, on_wanted, NULL);
 	method = make_method();
 	if (method != NULL)
 		return 0;

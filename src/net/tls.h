@@ -54,13 +54,14 @@ struct tls_module {
 	/* OpenSSL's name and version, as it is in use. */
 	const char *(*library)(void);
 
-	/* Reads the files; once, before all else. 0, or -1 with text. settings'
+	/* Once, before all else: reads the files. 0, or -1 with text. settings'
 	 * texts are the caller's and stay. */
 	int (*start)(const struct tls_settings *settings, char *text,
 		     size_t size);
 
-	/* On a socket that is connected and stays the caller's. failure is
-	 * filled by any call that fails. NULL if it failed. */
+	/* On a socket that is connected and stays the caller's. Files that have
+	 * changed are read again if all of them are good. failure is filled by
+	 * any call that fails. NULL if it failed. */
 	struct tls *(*open)(int fd, const char *host,
 			    struct tls_failure *failure);
 

@@ -994,6 +994,41 @@ wait_through() {
 	done
 }
 
+# replace CA CERTIFICATE KEY: the files that a holder and a waiter were given, and all connections end.
+replace() {
+	local name
+	for name in ca:"$1.pem" own:"$2.pem" key:"$3.key"; do
+		cp "$CERTS/${name#*:}" "$TMP/new"
+		mv "$TMP/new" "$TMP/${name%%:*}"
+	done
+	rcli 0 CLIENT KILL TYPE normal >/dev/null
+	rcli 0 CLIENT KILL TYPE pubsub >/dev/null
+}
+
+# native: a handshake under valgrind takes longer than the times here
+# bats test_tags=native
+@test "files that were replaced count for the next connection, once all of them are good: a run and its waiter go on" {
+	tls_servers 1 right tls-auth-clients yes
+	replace ca client client
+	local with=(-t $((20 * SLOW))s --server-timeout $((2 * SLOW))s --cacert "$TMP/ca" --cert "$TMP/own" --key-file "$TMP/key")
+	spawn holder "$REDLOCK" run "${with[@]}" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
+	wait_until 'stamped "$TMP"'
+	spawn waiter "$REDLOCK" run "${with[@]}" "$KEY" echo ran
+	wait_until 'queued 1' && wait_until 'listening 1'
+	replace ca bad-client client # half of it: the certificate is not this key's
+	renewals 1
+	wait_until 'listening 1'
+	[[ $(rcli 0 CONFIG SET tls-cert-file "$CERTS/untrusted.pem" tls-key-file "$CERTS/untrusted.key" \
+		tls-ca-cert-file "$CERTS/other.pem") == OK ]]
+	replace other bad-client bad-client
+	renewals 1
+	touch "$TMP/end"
+	finish holder
+	expect 0
+	finish waiter
+	[[ $status == 0 && $output == ran ]]
+}
+
 # ---------------------------------------------------------------- the module
 
 # program DIRECTORY: $REDLOCK becomes a copy there, without its module.
