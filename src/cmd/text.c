@@ -365,23 +365,44 @@ void text_holders(struct buffer *text, const struct holders *holders,
 
 /* --- its history ------------------------------------------------------------ */
 
-static void print_date(struct buffer *text, int64_t age)
+static struct tm began_at(const struct past_run *run)
 {
-	time_t at = (time_t)((clock_wall_ms() - age) / 1000);
-	struct tm local;
+	time_t at = (time_t)((clock_wall_ms() - run->age) / 1000);
+	struct tm local = {0};
+
+	localtime_r(&at, &local);
+	return local;
+}
+
+/* Where a summer ends, an hour comes twice. */
+static bool have_one_offset(const struct history *history)
+{
+	for (size_t n = 1; n < history->count; n++)
+		if (began_at(&history->run[n]).tm_gmtoff !=
+		    began_at(&history->run[0]).tm_gmtoff)
+			return false;
+	return true;
+}
+
+static void print_date(struct buffer *text, const struct history *history,
+		       size_t n)
+{
+	struct tm local = began_at(&history->run[n]);
 	char date[32];
 
-	if (localtime_r(&at, &local) != NULL &&
-	    strftime(date, sizeof(date), "%F %T", &local) > 0)
+	if (strftime(date, sizeof(date),
+		     have_one_offset(history) ? "%F %T" : "%F %T %z",
+		     &local) > 0)
 		buffer_print(text, "%s", date);
 }
 
 static void make_run(struct row *row, const void *context, size_t n)
 {
-	const struct past_run *run = &((const struct history *)context)->run[n];
+	const struct history *history = context;
+	const struct past_run *run = &history->run[n];
 	char text[DURATION_TEXT];
 
-	print_date(&row->cell[0], run->age);
+	print_date(&row->cell[0], history, n);
 	print_holder(&row->cell[1], &run->who);
 	buffer_print(&row->cell[2], "for %s", duration_format(text, run->held));
 	if (run->waited >= SHORT_WAIT)

@@ -72,6 +72,18 @@ of_each_kind() {
 	done
 }
 
+@test "runs on both sides of a change of clocks have their offset from UTC, and others none" {
+	only 0
+	export TZ=CET-1CEST,M3.5.0,M10.5.0/3 # 2024-10-27T00:30:30Z and an hour later
+	write_run 0 $(($(date_ms) - 1729989030000)) 'exit 0' "$KEY" 1000 1
+	redlock history "$KEY"
+	[[ $status == 0 && ${lines[1]} =~ ^' '*2024-10-27\ 02:30:[0-9]{2}\ +web3 ]]
+	write_run 0 $(($(date_ms) - 1729992630000)) 'exit 0' "$KEY" 1000 2
+	redlock history "$KEY"
+	[[ $status == 0 && ${lines[1]} =~ ^' '*2024-10-27\ 02:30:[0-9]{2}\ \+0100\ +web3 ]]
+	[[ ${lines[2]} =~ ^' '*2024-10-27\ 02:30:[0-9]{2}\ \+0200\ +web3 ]]
+}
+
 @test "each kind of lock has a history" {
 	on_one_and_three of_each_kind
 }
