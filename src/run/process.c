@@ -308,8 +308,9 @@ char process_state(pid_t pid)
 
 	if (!process_read(&process, pid))
 		return '\0';
-	return has_ended(process.state) && process.alive ? state_of_threads(pid)
-							 : process.state;
+	if (has_ended(process.state) && process.alive)
+		return state_of_threads(pid);
+	return process.state;
 }
 
 /* "... ShdPnd:	BITS ...", the signals of the process rather than of a thread. */

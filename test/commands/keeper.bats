@@ -170,7 +170,7 @@ setup() {
 	server_stop 0
 	step 1
 	wait_until 'has_said "status 69"'
-	[[ ! $(keepers) ]]
+	wait_until '[[ ! $(keepers) ]]' # what is left of it sees its last question off (drain.h)
 	server_continue 0
 	wait_until '! is_held' # as the lease ends
 	step 2
