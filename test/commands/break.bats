@@ -396,8 +396,8 @@ answered() {
 	redlock break --now -y --server-timeout 5s "$KEY"
 	expect 0 "$KEY: $EVICTED"
 	((NOW - began < 10000))
-	server_continue 2
-	wait_until 'key_free 0 1 2'
+	key_free 0 1
+	server_continue 2 # it may never read what it was asked: redlock is gone (drain.h)
 }
 
 # members N NAME: so many shared holders, NAME1 and so on, more than an answer has room for.
