@@ -578,6 +578,13 @@ int watchdogs_start(struct watchdogs *watchdogs, size_t but)
 	return 0;
 }
 
+int watchdogs_interrupt(const struct watchdogs *watchdogs, int interrupt)
+{
+	(void)watchdogs;
+	(void)interrupt;
+	return -1;
+}
+
 /* Of keepers only, which are not in this world. */
 void watchdogs_poll(const struct watchdogs *watchdogs, struct pollfd *polled)
 {
