@@ -326,7 +326,8 @@ bool conn_owes_questions(const struct conn *conn)
 		const struct owed *owed =
 			&conn->owed[(conn->owed_first + i) % OWED_MAX];
 
-		count += owed->kind == OWED_ASKED && !owed->sticky;
+		count += owed->kind == OWED_ASKED &&
+			 (!owed->sticky || i + 1 == conn->owed_count);
 	}
 	return count > 1;
 }

@@ -166,7 +166,8 @@ int conn_pump(struct conn *conn, short revents, conn_reply *reply,
 
 bool conn_owes_sticky(const struct conn *conn);
 
-/* Whether it owes answers to more than one request that is not sticky. */
+/* Whether it owes answers to more than one request, without those that are sticky and
+ * not the last: they may be granted, and are released. */
 bool conn_owes_questions(const struct conn *conn);
 
 /* Whether the answer to this one is still to be handed over. */

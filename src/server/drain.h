@@ -27,11 +27,11 @@
  * for. For one that has answered this process before, and so is only slow, it stays for
  * the time of a round more, and so for one that it is still connecting to, and if WAIT was
  * asked. And so for one that owes two answers, if neither is to be a grant: a release by a
- * token alone asks which holds there are, and is decided by the others' answers; a server
- * that works on that question has not read the release yet. The child keeps no other
- * descriptor, so that neither the reader of a pipe nor another program's lock waits for it,
- * nor a server that owes nothing. It has a session of its own, so that ^C does not reach it,
- * and no directory that one might want to unmount.
+ * token alone asks which holds there are, and a break who holds KEY, and both are decided by
+ * the others' answers; a server that works on that question has not read the release or the
+ * break yet. The child keeps no other descriptor, so that neither the reader of a pipe nor
+ * another program's lock waits for it, nor a server that owes nothing. It has a session of
+ * its own, so that ^C does not reach it, and no directory that one might want to unmount.
  * If there can be no child, servers that are not connected yet are given up.
  */
 #ifndef SERVER_DRAIN_H
