@@ -11,8 +11,9 @@
  * may fill the same pipe as fast as it is read. Then they wait for their reader, unless
  * a signal tells redlock to end.
  *
- * Nor does a line stop the job, even in the background of a terminal with `stty tostop`. A waiter would lose its place in the queue, and
- * COMMAND, which is in the same job, would stop as well, or outlive its --max-hold.
+ * Nor does a line stop the job, even in the background of a terminal with `stty tostop`.
+ * A waiter would lose its place in the queue, and COMMAND, which is in the same job, would
+ * stop as well, or outlive its --max-hold.
  *
  * A user who looks on while redlock waits sees one live line, drawn again and again in
  * its place. It is drawn only if redlock is in the foreground of the terminal that

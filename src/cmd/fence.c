@@ -9,6 +9,7 @@
 #include "settings/command.h"
 #include "settings/settings.h"
 #include "base/deadline.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "base/number.h"
 
@@ -63,14 +64,15 @@ static bool is_in_place(const struct fence_file *file)
 static int lock_file(struct fence_file *file, struct deadline until)
 {
 	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char text[DURATION_TEXT];
 
 	while (fcntl(file->fd, F_OFD_SETLK, &all) < 0) {
 		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
 			return complain(file->path, "lock");
 		if (deadline_passed(until)) {
 			log_error("%s: another process has kept it locked for "
-				  "10s: fuser(1) names that process",
-				  file->path);
+				  "%s: fuser(1) names that process",
+				  file->path, duration_format(text, PATIENCE));
 			return EXIT_SYSTEM;
 		}
 		deadline_poll(NULL, 0,

@@ -39,8 +39,8 @@
  * round in which the rest is asked for, all that are held are extended, so each has its
  * whole lease before anybody relies on it. A lock that turns out to be lost by then is
  * asked for anew, like the rest: nothing relies on it yet. But if somebody has broken it,
- * the taking ends (EXIT_LOST). So all locks that are returned were held by a quorum in one and the
- * same round. They are valid until the first of them ends (cmd_valid_until).
+ * the taking ends (EXIT_LOST). So all locks that are returned were held by a quorum in one
+ * and the same round. They are valid until the first of them ends (cmd_valid_until).
  *
  * Why nothing is left: each attempt that is refused takes itself back (lock.h), and each
  * lock that was granted is released at every end but LOCK_OK: busy, an error, a signal.

@@ -61,16 +61,23 @@ bool process_exists(pid_t pid)
 	return kill(pid, 0) == 0 || errno == EPERM;
 }
 
+/* "... NAME:	NUMBER ...", where name has the line's end before it; otherwise: if there is none. */
+static uint64_t status_number(pid_t pid, const char *name, int base,
+			      uint64_t otherwise)
+{
+	char text[STATUS];
+	const char *at = NULL;
+
+	if (read_text(pid, "status", text, sizeof(text)) > 0)
+		at = strstr(text, name);
+	return at != NULL ? strtoull(at + strlen(name), NULL, base) : otherwise;
+}
+
 bool process_is_thread(pid_t pid)
 {
-	static const char name[] = "\nTgid:";
-	char text[STATUS];
-	const char *at;
+	const uint64_t own = (uint64_t)pid;
 
-	if (read_text(pid, "status", text, sizeof(text)) == 0)
-		return false;
-	at = strstr(text, name);
-	return at != NULL && strtol(at + strlen(name), NULL, 10) != pid;
+	return status_number(pid, "\nTgid:", 10, own) != own;
 }
 
 bool process_command_line(pid_t pid, struct buffer *text)
@@ -313,18 +320,11 @@ char process_state(pid_t pid)
 	return process.state;
 }
 
-/* "... ShdPnd:	BITS ...", the signals of the process rather than of a thread. */
+/* The signals of the process rather than of a thread. */
 bool process_has_pending(pid_t pid, int number)
 {
-	static const char name[] = "\nShdPnd:";
-	char text[STATUS];
-	const char *at;
-
-	if (read_text(pid, "status", text, sizeof(text)) == 0)
-		return false;
-	at = strstr(text, name);
-	return at != NULL &&
-	       (strtoull(at + strlen(name), NULL, 16) >> (number - 1) & 1) != 0;
+	return (status_number(pid, "\nShdPnd:", 16, 0) >> (number - 1) & 1) !=
+	       0;
 }
 
 /* "NUMBER ARGUMENT ARGUMENT ..." of the system call that the thread is in. */

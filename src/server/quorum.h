@@ -148,11 +148,11 @@ void quorum_abandon(struct quorum *quorum, size_t server);
  * cut: each was unconnected, or had to be kept (server_renew). */
 bool quorum_renew_silent(struct quorum *quorum);
 
-/* Whether any server is connected already. */
-bool quorum_is_connected(const struct quorum *quorum);
-
 /* ... and to those that have not answered for so long (ms) that they may never do, even
  * if what they were asked may be executed yet. */
 void quorum_renew_hung(struct quorum *quorum, int64_t time);
+
+/* Whether any server is connected already. */
+bool quorum_is_connected(const struct quorum *quorum);
 
 #endif
