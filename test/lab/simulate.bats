@@ -114,7 +114,7 @@ finds() {
 }
 
 @test "the simulation finds a renewal that counts another slot" {
-	finds slot-unchecked 102 "client 5 believes in key0 until" --permits
+	finds slot-unchecked 52 "client 3 believes in key0 until" --permits
 }
 
 @test "a run that breaks a promise can be made smaller" {
