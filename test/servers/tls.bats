@@ -1010,7 +1010,7 @@ replace() {
 @test "files that were replaced count for the next connection, once all of them are good: a run and its waiter go on" {
 	tls_servers 1 right tls-auth-clients yes
 	replace ca client client
-	local with=(-t $((20 * SLOW))s --server-timeout $((2 * SLOW))s --cacert "$TMP/ca" --cert "$TMP/own" --key-file "$TMP/key")
+	local with=(-t $((9 * SLOW))s --server-timeout $((2 * SLOW))s --cacert "$TMP/ca" --cert "$TMP/own" --key-file "$TMP/key")
 	spawn holder "$REDLOCK" run "${with[@]}" "$KEY" "$STAMP" -u "$TMP/end" "$TMP"
 	wait_until 'stamped "$TMP"'
 	spawn waiter "$REDLOCK" run "${with[@]}" "$KEY" echo ran
