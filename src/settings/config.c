@@ -53,13 +53,12 @@ static int blame_origins(const struct settings *settings, const char *names,
 		const struct option *option = &options[i];
 		struct buffer text = {0};
 
-		if (!options_has_origin(settings, option) ||
-		    !options_is_among(option, names))
+		if (!options_is_among(option, names))
 			continue;
-		if (options_is_typed(settings, option)) {
-			typed = true;
+		typed |= options_is_typed(settings, option);
+		if (options_is_typed(settings, option) ||
+		    !options_has_origin(settings, option))
 			continue;
-		}
 		options_tell_origin(&text, settings, option);
 		error_append(error, "%s%s from %s", before, option->name,
 			     text.data);

@@ -297,6 +297,7 @@ told() {
 		78|longer than max-ttl, .*\(ttl from long:1, max-ttl from long:2\)$|redlock run --config long k true
 		64|longer than max-ttl, .*\(max-ttl from long:2\)$|redlock run --config long -t 30s k true
 		78|--min-hold is longer than --max-hold|REDLOCK_MIN_HOLD=2m REDLOCK_MAX_HOLD=1m redlock run k true
+		64|--once-in is longer than --remember \(remember from REDLOCK_REMEMBER\)$|REDLOCK_REMEMBER=1h redlock run --once-in 2h k true
 		78|--set 'lab': no configuration file has this section|redlock run --set lab k true
 		78|REDLOCK_TTL '60000' is not clear|REDLOCK_TTL=60000 redlock run k true
 		0|REDLOCK_INSECURE is ignored: --insecure is for the command line and files only$|REDLOCK_INSECURE=yes redlock run k true
