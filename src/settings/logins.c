@@ -117,22 +117,6 @@ static void explain_spare(struct buffer *text, const struct settings *settings)
 		buffer_print(text, "the default one");
 }
 
-/* Where a password can be set. */
-static void explain_place(struct buffer *text, const struct settings *settings)
-{
-	const char *from = settings->secrets[SECRET_OF_SERVERS].from;
-
-	if (settings->named == NULL)
-		buffer_print(text, "name it by -S, and set REDLOCK_PASSWORD");
-	else if (is_environment(settings->named))
-		buffer_print(text, "see the server's ACL, and %s",
-			     from != NULL ? from : "REDLOCK_PASSWORD");
-	else
-		buffer_print(text,
-			     "see the server's ACL, and the password in %s",
-			     settings->named);
-}
-
 /* Where to set the password that a user in a URL needs. */
 static void explain_lack(struct buffer *text, const struct settings *settings,
 			 enum secret_kind kind)
@@ -176,28 +160,30 @@ bool logins_are_only_tls(const char *servers)
 
 static void hand_out(const struct settings *settings, struct url *url)
 {
-	const char *password = settings->secrets[SECRET_OF_SERVERS].text;
+	const struct secret *secret = &settings->secrets[SECRET_OF_SERVERS];
 	struct buffer advice = {0};
 
 	if (url->password != NULL) {
 		buffer_print(
 			&advice,
 			"see the server's ACL, and the password in its URL");
-	} else if (password == NULL) {
+	} else if (secret->text == NULL) {
 		if (settings->spare != NULL)
 			explain_spare(&advice, settings);
 		else if (url->user != NULL || settings->named != NULL)
 			explain_lack(&advice, settings, SECRET_OF_SERVERS);
 		else
-			explain_place(&advice, settings);
+			buffer_print(&advice, "name it by -S, and set "
+					      "REDLOCK_PASSWORD");
 	} else if (settings->only_tls && is_plain(url)) {
 		buffer_print(&advice,
 			     "the password of the environment was not used: "
 			     "REDLOCK_SERVERS names rediss:// only, and this "
 			     "one is not encrypted");
 	} else {
-		url->password = xstrdup(password);
-		explain_place(&advice, settings);
+		url->password = xstrdup(secret->text);
+		buffer_print(&advice, "see the server's ACL, and %s",
+			     secret->from);
 	}
 	url->advice = advice.data;
 }
@@ -216,8 +202,7 @@ static void hand_out_to_seeds(const struct settings *settings, struct url *url)
 		explain_lack(&advice, settings, SECRET_OF_SENTINELS);
 	else
 		buffer_print(&advice, "see the Sentinels' ACL, and %s",
-			     secret->from != NULL ? secret->from
-						  : "sentinel-password");
+			     secret->from);
 	if (url->seed_password == NULL && !withheld)
 		url->seed_password = xstrdup(secret->text);
 	url->seed_advice = advice.data;

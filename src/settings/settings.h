@@ -52,7 +52,8 @@ enum secret_kind { SECRET_OF_SERVERS, SECRET_OF_SENTINELS, SECRETS };
 struct secret {
 	char *text;       /* owned, or NULL */
 	const char *file; /* of a section of a file; NULL: none */
-	const char *from; /* the variable that it is from, or NULL */
+	const char *from; /* for people, if there is one: a variable, or
+			   * "the password in FILE" */
 };
 
 /* Where a setting is from. */

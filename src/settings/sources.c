@@ -251,6 +251,24 @@ static const struct option *find_password(const struct source *source,
 	return found;
 }
 
+/* Where it is, for people: file is that of a password-file, or NULL. */
+static const char *name_place(struct settings *settings, enum secret_kind kind,
+			      const char *file)
+{
+	struct buffer name = {0};
+	const char *kept;
+
+	if (file == NULL && kind == SECRET_OF_SENTINELS)
+		buffer_print(&name, "the sentinel-password in %s",
+			     settings->named);
+	else
+		buffer_print(&name, "the password in %s",
+			     file != NULL ? file : settings->named);
+	kept = settings_keep(settings, name.data);
+	buffer_release(&name);
+	return kept;
+}
+
 static int take_password(struct source *source, enum secret_kind kind)
 {
 	struct settings *settings = source->sources->settings;
@@ -263,6 +281,7 @@ static int take_password(struct source *source, enum secret_kind kind)
 		return 0;
 	settings->here = options_origin(&source->aside, option);
 	options_note(settings, option);
+	secret->from = name_place(settings, kind, aside->file);
 	secret->text = aside->text;
 	aside->text = NULL;
 	if (aside->file == NULL)

@@ -436,6 +436,10 @@ withheld() {
 	sent
 	file 'password-file = /nonexistent\n[a]\nserver = %s\npassword-file = %s\n' "$SERVER" "$TMP/secret"
 	sent --set a
+	echo wrong >"$TMP/wrong"
+	file 'server = %s\npassword-file = %s\n[a]\nserver = %s\npassword = wrong\n' "$SERVER" "$TMP/wrong" "$SERVER"
+	refuses 77 "WRONGPASS.*and the password in $(literal "$TMP/wrong")\$" acquire --config "$FILE" key
+	refuses 77 "WRONGPASS.*and the password in $(literal "$FILE [a]")\$" acquire --config "$FILE" --set a key
 	file 'server = %s\npassword-file = /nonexistent\n' "$SERVER"
 	refuses 78 "^redlock: $(literal "$FILE"): password-file: /nonexistent: No such file" acquire --config "$FILE" key
 	chmod 666 "$TMP/secret"

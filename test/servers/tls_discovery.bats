@@ -355,6 +355,13 @@ told() {
 	done
 	takes_none 77 "rediss\\+sentinel://.*/main: .*WRONGPASS.*: set REDLOCK_SENTINEL_PASSWORD"
 	REDLOCK_SENTINEL_PASSWORD=sesame takes_none 77 "rediss\\+sentinel://.*/main: .*WRONGPASS.*: see the Sentinels. ACL, and REDLOCK_SENTINEL_PASSWORD"
+	echo wrong >"$TMP/wrong"
+	for i in "sentinel-password = wrong" "sentinel-password-file = $TMP/wrong"; do
+		printf '[a]\nserver = %s\npassword = sesame\n%s\n' "$(sentinel_url /main)" "$i" >"$TMP/redlock.conf"
+		chmod 600 "$TMP/redlock.conf"
+		takes_none 77 "rediss\\+sentinel://.*WRONGPASS.*: see the Sentinels. ACL, and the (sentinel-password in $TMP/redlock.conf \\[a]|password in $TMP/wrong)" \
+			--config "$TMP/redlock.conf" --set a
+	done
 	takes_none 77 "rediss\\+sentinel://.*WRONGPASS.*: see the Sentinels. ACL, and the login after 'sentinel=' in their URL" \
 		-S "$(sentinel_url '/main?sentinel=ann:hunter2')"
 	REDLOCK_SENTINEL_PASSWORD=hunter2 locks 0
