@@ -289,11 +289,10 @@ static int take_password(struct source *source, enum secret_kind kind)
 	secret->text = logins_read_file(aside->file, error);
 	if (secret->text != NULL)
 		return 0;
-	error_prepend(error,
-		      kind == SECRET_OF_SERVERS
-			      ? "%s: password-file: "
-			      : "%s: sentinel-password-file: ",
-		      settings->named);
+	error_prepend(error, kind == SECRET_OF_SERVERS
+				     ? "password-file: "
+				     : "sentinel-password-file: ");
+	conffile_blame(source->file, settings->here.line, error);
 	return -1;
 }
 

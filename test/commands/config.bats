@@ -441,7 +441,10 @@ withheld() {
 	refuses 77 "WRONGPASS.*and the password in $(literal "$TMP/wrong")\$" acquire --config "$FILE" key
 	refuses 77 "WRONGPASS.*and the password in $(literal "$FILE [a]")\$" acquire --config "$FILE" --set a key
 	file 'server = %s\npassword-file = /nonexistent\n' "$SERVER"
-	refuses 78 "^redlock: $(literal "$FILE"): password-file: /nonexistent: No such file" acquire --config "$FILE" key
+	refuses 78 "^redlock: $(literal "$FILE"):2: password-file: /nonexistent: No such file" acquire --config "$FILE" key
+	file 'server = %s\n[a]\nsentinel-password-file = /nonexistent\nserver = %s\n' "$SERVER" "$SERVER"
+	refuses 78 "^redlock: $(literal "$FILE"):3: sentinel-password-file: /nonexistent: No such file" \
+		acquire --config "$FILE" --set a key
 	chmod 666 "$TMP/secret"
 	file 'server = %s\npassword-file = %s\n' "$SERVER" "$TMP/secret"
 	refuses 78 "$(literal "$TMP/secret"): others may write it" acquire --config "$FILE" key
