@@ -10,6 +10,7 @@ static const char warning_names[WARNINGS][13] = {
 	[WARNING_DEFAULT] = "default",
 	[WARNING_CLOCK] = "clock",
 	[WARNING_SENTINEL] = "sentinel",
+	[WARNING_TTL] = "ttl",
 	[WARNING_EVEN] = "even",
 	[WARNING_PERMITS] = "permits",
 };

@@ -1,8 +1,8 @@
 /*
- * Warnings about servers. A user may accept each kind by its name (--accept NAME): the
- * settings read the names, doctor collects the warnings, and only those that were not
- * accepted are printed. A list of warnings is a buffer, empty at first, and is
- * released as one.
+ * Warnings about servers, or about settings. A user may accept each kind by its name
+ * (--accept NAME): the settings read the names, doctor collects the warnings, and only
+ * those that were not accepted are printed. A list of warnings is a buffer, empty at
+ * first, and is released as one.
  */
 #ifndef BASE_WARNING_H
 #define BASE_WARNING_H
@@ -19,6 +19,7 @@ enum warning {
 	WARNING_DEFAULT,
 	WARNING_CLOCK,
 	WARNING_SENTINEL,
+	WARNING_TTL,
 	WARNING_EVEN,
 	WARNING_PERMITS, /* an earlier version's; --accept still knows its name */
 	WARNINGS,
@@ -27,7 +28,7 @@ enum warning {
 /* The names of all warnings that this version gives, with commas. */
 #define WARNING_NAMES                                                         \
 	"rights, subscription, eviction, restart, default, clock, sentinel, " \
-	"even"
+	"ttl, even"
 
 /* Reads names with commas: a bit (1 << warning) for each. -1 if one of them is
  * unknown. */

@@ -7,6 +7,7 @@
 #include "cmd/json.h"
 #include "cmd/metrics.h"
 #include "settings/command.h"
+#include "settings/config.h"
 #include "show/doctor.h"
 #include "base/duration.h"
 #include "base/alloc.h"
@@ -168,6 +169,17 @@ static int show(const struct doctor *doctor, const struct settings *settings,
 	return status;
 }
 
+/* Servers would grant such a lock, but these commands do not ask for it. */
+static void check_ttl(struct doctor *doctor, const struct settings *settings)
+{
+	struct error error;
+
+	if (config_check_ttl(settings, &error) < 0)
+		warning_add(&doctor->warnings, WARNING_TTL,
+			    "run and acquire --pid would be refused: ",
+			    error.text, "");
+}
+
 int cmd_doctor(struct settings *settings)
 {
 	struct doctor *doctor;
@@ -184,6 +196,7 @@ int cmd_doctor(struct settings *settings)
 	doctor_init(doctor, &quorum,
 		    settings->key != NULL ? settings->key : "redlock",
 		    settings->quarantine, settings->ttl);
+	check_ttl(doctor, settings);
 	doctor_examine(doctor, &error);
 	status = show(doctor, settings, &error);
 	doctor_release(doctor);

@@ -37,7 +37,7 @@ struct doctor {
 	int64_t ttl;               /* ms; of the locks to be taken later */
 	int64_t asked;          /* on the wall clock: when this stage began */
 	bool well;              /* a quorum would grant a lock */
-	struct buffer warnings; /* of all servers together */
+	struct buffer warnings; /* about no single server */
 	struct mailbox mailbox;
 	struct listener listener; /* hears no message */
 	struct buffer channel;    /* its name */

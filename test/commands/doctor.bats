@@ -360,6 +360,26 @@ LOOP.run()
 	expect 0 'warning: an even number of servers tolerates no more failures than one server fewer \(--accept even\)'
 }
 
+@test "a lease with which run would be refused is warned of, with the reason of run, and servers are tested" {
+	local why
+	servers_start 1 --appendonly yes
+	printf 'ttl = 2s\nkill-after = 5s\n' >"$TMP/short.conf"
+	redlock run --config "$TMP/short.conf" "$KEY" true
+	expect 78 '' 'redlock: a lease \(-t\) of 2000 ms is too short to .* \(ttl from .*:1, kill-after from .*:2\)'
+	why=${stderr#redlock: }
+	redlock doctor --config "$TMP/short.conf"
+	[[ $status == 0 && $output == *$'\n1 of 1 servers would grant a lock, 1 needed: 0 more may fail' ]]
+	finds "run and acquire --pid would be refused: $why (--accept ttl)" warning
+	redlock doctor --config "$TMP/short.conf" --format json
+	[[ $status == 0 && $(jq -r '.warnings[]' <<<"$output") == *" would be refused: $why" ]]
+	redlock doctor -q -t 150ms --server-timeout 1s
+	expect 0 'warning: run and acquire --pid would be refused: a lease \(-t\) of 150 ms is too short .*'
+	redlock doctor -q -t 150ms --server-timeout 1s --accept ttl
+	expect 0
+	redlock doctor -q -t 30s --config "$TMP/short.conf"
+	expect 0
+}
+
 @test "evictions are warned of where there is a limit to memory" {
 	servers_start 1 --appendonly yes
 	rcli 0 CONFIG SET maxmemory-policy volatile-lru
