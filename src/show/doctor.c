@@ -202,15 +202,16 @@ static void hear_rights(struct doctor *doctor, size_t i,
 {
 	char text[RIGHTS_TEXT];
 
-	if (!says(reply, 1))
+	if (!says(reply, 1)) {
 		ballot_reject(&doctor->lock.ballot, i);
-	else if (*rights_read_missing(text, reply, 1) != '\0')
+		return;
+	}
+	if (*rights_read_missing(text, reply, 1) != '\0')
 		refuse(doctor, i, CAUSE_COMMAND,
 		       "it lacks commands that locks need:", text);
 	else if (*rights_read(text, reply, 1) != '\0')
 		refuse(doctor, i, CAUSE_LACK, "its user lacks", text);
-	else
-		warn_of_rights(doctor, i, reply);
+	warn_of_rights(doctor, i, reply);
 }
 
 /* --- the life of a lock ---------------------------------------------------- */

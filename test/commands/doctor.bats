@@ -262,6 +262,32 @@ is_empty_soon() {
 	finds "warning: its user lacks &a{b}c*, which"
 }
 
+# grant: what doctor has named.
+grant() {
+	local rights
+	mapfile -t rights < <(tr ' ' '\n' <<<"$output" | grep '^[+~&]' | sed 's/[:,]$//')
+	[[ $(rcli 0 ACL SETUSER ann "${rights[@]}") == OK ]]
+}
+
+@test "commands and keys that the user lacks are named at once, and channels once these are granted" {
+	servers_start 1 --appendonly yes
+	[[ $(rcli 0 EVAL 'return redis.acl_check_cmd and 1 or 0' 0) == 1 ]] || skip 'since Redis 7'
+	allow '~lim*' +eval +time
+	redlock run -n lim true
+	[[ $status == 77 && $stderr == *' +set ~{lim}:redlock*: see'* ]]
+	redlock doctor -q --accept restart,default lim
+	[[ $status == 77 && $output == *" +set ~{lim*: see the server's ACL"* ]]
+	finds 'warning: its user lacks +publish '
+	grant
+	redlock doctor -q --accept restart,default lim
+	expect 0 '.*: warning: its user lacks &\{lim\* &redisson_lock__channel:\{lim\*, which .*
+.*: warning: no subscription: .* .subscribe. command.*'
+	grant
+	rcli 0 ACL SETUSER ann +subscribe +unsubscribe
+	redlock doctor -q --accept restart,default lim
+	expect 0
+}
+
 @test "a lock on KEY is not touched" {
 	local token before
 	servers_start 1

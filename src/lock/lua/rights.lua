@@ -34,19 +34,25 @@ local function refusal(command, spare, name, tried)
     or may and '+'
 end
 
+-- What is beside KEY has the record's name and something more.
+local function lack(sign, name)
+  if sign == '~' and name:sub(1, #record) == record then
+    name = record .. '*'
+  end
+  local rule = (sign .. name):gsub(':doctor:.*', '*')
+  if not lacks[rule] then
+    lacks[rule] = true
+    lacks[#lacks + 1] = rule
+  end
+end
+
 -- Each of the commands, on a key or channel of this name; tried: or of that one. The digit after a
--- command: how many words more it takes. What is beside KEY has the record's name and something more.
+-- command: how many words more it takes.
 local function need(commands, name, tried)
   for command, spare in commands:gmatch('(%l+)(%d?)') do
     local sign = refusal(command, spare, name, tried)
-    local rule = sign and sign .. ((sign == '+' or sign == '!') and command or name)
-    if sign == '~' and name:sub(1, #record) == record then
-      rule = '~' .. record .. '*'
-    end
-    rule = rule and rule:gsub(':doctor:.*', '*')
-    if rule and not lacks[rule] then
-      lacks[rule] = true
-      lacks[#lacks + 1] = rule
+    if sign then
+      lack(sign, (sign == '+' or sign == '!') and command or name)
     end
   end
 end
@@ -62,6 +68,12 @@ need('type pttl hkeys hlen zcard hget1 hdel1 hexists1 zrem1 zscore1 zrank1 getra
   .. ' zrangebyscore3', key, dead)
 if ARGV[8] == '1' then
   need('del hincrby2 set3', key, dead)
+end
+-- a command that is refused says nothing of its key, but this user may run EVAL
+for i = 3, redis.acl_check_cmd and 7 or 0 do
+  if not redis.acl_check_cmd('eval', '', '1', ARGV[i]) then
+    lack('~', ARGV[i])
+  end
 end
 local needed = lacks
 lacks = {}
