@@ -47,8 +47,10 @@
  * terminal then, it sets what was set when COMMAND began, as a shell does for a job that a
  * signal has ended. It does not know that if the job began in the background, where the
  * shell has settings of its own. And it sets nothing while another process of the group
- * lives, which may be the pager at the end of a pipeline; its own ancestors do not count, as
- * they wait for redlock. What a COMMAND that ends by itself has set is meant to last.
+ * lives, as that may have set them since: the pager at the end of a pipeline, or the script
+ * that has started redlock, perhaps with `&`, and now reads a password. So redlock does it
+ * only if it has the job for itself, as when an interactive shell starts it. What a COMMAND
+ * that ends by itself has set is meant to last.
  *
  * A COMMAND that waits for a child made by vfork(2) takes no signal until that
  * child has called exec. If ^Z stops the child first, COMMAND does not stop: it
@@ -124,7 +126,7 @@ void job_stop(struct job *job, int number, pid_t command,
 	      struct deadline until);
 
 /* Takes the terminal back if COMMAND has left it to nobody, and restores its settings if
- * COMMAND was killed. */
+ * COMMAND was killed and redlock has the job for itself. */
 void job_end(struct job *job, bool killed);
 
 #endif

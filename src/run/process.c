@@ -209,20 +209,8 @@ static bool group_exists(pid_t group)
 	return kill(-group, 0) == 0 || errno != ESRCH;
 }
 
-/* Whether we are this process, or have come from it. */
-static bool is_us_or_above(pid_t pid)
-{
-	struct process process = {.parent = getpid()};
-
-	do
-		if (process.parent == pid)
-			return true;
-	while (process_read(&process, process.parent));
-	return false;
-}
-
-/* Those for which except says so do not count; NULL: all do. */
-static bool group_lives(pid_t group, bool (*except)(pid_t pid))
+/* except: a process that does not count, or 0. */
+static bool group_lives(pid_t group, pid_t except)
 {
 	bool lives = false, shown = false;
 	struct process process;
@@ -239,8 +227,7 @@ static bool group_lives(pid_t group, bool (*except)(pid_t pid))
 		    process.group != group)
 			continue;
 		shown = true;
-		lives = process.alive &&
-			(except == NULL || !except(process.pid));
+		lives = process.alive && process.pid != except;
 	}
 	if (all != NULL)
 		closedir(all);
@@ -249,12 +236,12 @@ static bool group_lives(pid_t group, bool (*except)(pid_t pid))
 
 bool process_group_lives(pid_t group)
 {
-	return group_lives(group, NULL);
+	return group_lives(group, 0);
 }
 
 bool process_has_peers(void)
 {
-	return group_lives(getpgrp(), is_us_or_above);
+	return group_lives(getpgrp(), getpid());
 }
 
 void process_name(pid_t pid, struct buffer *text)

@@ -52,8 +52,8 @@ bool process_carries(pid_t pid, const char *badge);
  * do nothing in it. A group that exists but is not shown counts as living. */
 bool process_group_lives(pid_t group);
 
-/* The same for our own group, not counting us and our ancestors: another part of a
- * pipeline, for instance. */
+/* The same for our own group, not counting us: another part of a pipeline, for instance, or
+ * the script that we were started by. */
 bool process_has_peers(void);
 
 /* Adds "pid N of USER 'NAME'", after a comma. */

@@ -487,7 +487,9 @@ shell_script() {
 
 @test "after a COMMAND that was killed, the terminal is set as it was before; what one that ends by itself sets is kept" {
 	echo "stty raw -echo; echo \$\$ >$TMP/pid; echo up; exec sleep 300" >"$TMP/raw"
+	# as an interactive shell, it gives each command a job of its own
 	cat >"$TMP/script" <<-STEPS
+		set -m
 		stty -g >$TMP/before
 		$REDLOCK run -k 300ms --server-timeout 200ms --quarantine 0 \$*
 		echo "ended: \$?"
@@ -535,6 +537,33 @@ shell_script() {
 		type exit \${PIPESTATUS[0]}
 	STEPS
 	[[ $status == 124 ]]
+	key_free 0
+}
+
+@test "what a script has set at the terminal stays when its run in the background ends, be it no echo or echo" {
+	local job="$REDLOCK run --quarantine 0 -k 300ms $KEY sh -c 'touch $TMP/on; exec sleep 300' & until [ -e $TMP/on ]; do sleep 0.05; done"
+	cat >"$TMP/script" <<-STEPS
+		tty >$TMP/tty
+		$job; echo \$! >$TMP/pid
+		read -rs -p Password: word
+		echo "read \$word"
+		rm $TMP/on; stty -echo
+		$job
+		stty echo; kill \$!; wait
+		stty -a | grep -ow -e '-*echo'
+	STEPS
+	at_terminal <<-STEPS
+		see ready> $
+		type bash $TMP/script
+		see Password:
+		run kill \$(<$TMP/pid)
+		run [[ -z \$(pgrep -f '^$REDLOCK run .*$KEY ') ]]
+		run stty -a -F \$(<$TMP/tty) | grep -qw -e -echo
+		type secret
+		see read secret\r\n(.*\n)*echo\r\nready> $
+		type exit 3
+	STEPS
+	[[ $status == 3 ]]
 	key_free 0
 }
 
