@@ -8,6 +8,7 @@
 #include "settings/arguments.h"
 #include "cmd/check.h"
 #include "cmd/complete.h"
+#include "cmd/last_words.h"
 #include "cmd/metrics.h"
 #include "cmd/print.h"
 #include "cmd/run.h"
@@ -336,6 +337,7 @@ static int read_settings(struct settings *settings,
 		return -1;
 	if (settings->help != HELP_NONE || command->id == COMMAND_FENCE)
 		return 0;
+	last_words_prepare(settings);
 	return check_keys(settings, command, error) < 0 ||
 			       sources_read(settings, command, error) < 0 ||
 			       config_finish(settings, error) < 0
@@ -376,8 +378,7 @@ static int run_command(const struct command *command, char **argv)
 		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
 			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status, false);
-		if (settings.status_fd >= 0)
-			run_tell_failure(&settings, status);
+		run_tell_failure(&settings, status);
 		if (settings.format == FORMAT_PROMETHEUS &&
 		    (settings.understood || status != EXIT_USAGE))
 			metrics_tell_nothing(&settings,

@@ -17,11 +17,16 @@ static const int harmless[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP,
 			       SIGTTIN, SIGTTOU,  SIGURG,  SIGKILL,
 			       SIGSTOP, SIGPIPE,  SIGXFSZ};
 static const int others[] = {SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+/* Those that one process sends to another to end it, or that a limit of time sends. Not
+ * all that would: each costs the start three system calls. */
+static const int ends[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1,
+			   SIGUSR2, SIGALRM, SIGTERM, SIGXCPU};
 
 static sigset_t inherited_mask;
 static struct sigaction inherited_pipe, inherited_size, inherited_child;
 static sigset_t watched;
 static int descriptor = -1;
+static void (*before_end)(int number);
 
 void signals_init(void)
 {
@@ -32,6 +37,30 @@ void signals_init(void)
 	sigaction(SIGXFSZ, &action, &inherited_size);
 	action.sa_handler = SIG_DFL;
 	sigaction(SIGCHLD, &action, &inherited_child);
+}
+
+static void call_and_die(int number)
+{
+	before_end(number);
+	signals_die(number);
+}
+
+/* In all of `ends` that have the first one, the second. */
+static void change_handlers(void (*from)(int number), void (*to)(int number))
+{
+	struct sigaction action = {.sa_handler = to}, current;
+
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (sigaction(ends[i], NULL, &current) == 0 &&
+		    current.sa_handler == from)
+			sigaction(ends[i], &action, NULL);
+}
+
+void signals_call_before_end(void (*act)(int number))
+{
+	before_end = act;
+	change_handlers(SIG_DFL, call_and_die);
 }
 
 /* Blocks and watches these. */
@@ -51,6 +80,7 @@ int signals_open(void)
 {
 	struct sigaction action = {.sa_handler = SIG_IGN};
 	sigset_t ending;
+	int fd;
 
 	if (getpid() == 1)
 		sigaction(SIGCHLD, &action, NULL);
@@ -59,7 +89,10 @@ int signals_open(void)
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
 		sigdelset(&ending, harmless[i]);
 	sigemptyset(&watched);
-	return watch(&ending);
+	fd = watch(&ending);
+	if (before_end != NULL)
+		change_handlers(call_and_die, SIG_DFL);
+	return fd;
 }
 
 int signals_open_all(void)

@@ -28,6 +28,11 @@ struct signals_mask {
  * ignored from here on (a write then fails), SIGCHLD is not. */
 void signals_init(void);
 
+/* Until signals_open: a signal that ends us, one of those that others send for that, has
+ * act called before, in its handler, so act must be async-signal-safe. A signal that the
+ * parent has set to be ignored stays ignored. */
+void signals_call_before_end(void (*act)(int number));
+
 /* A descriptor that is readable once a signal has come that would end us;
  * -1 with errno. From now on the first process of a pid namespace (a container's)
  * leaves all its children to the kernel, which reaps them. */

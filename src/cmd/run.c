@@ -348,7 +348,7 @@ static int complain_start(const struct run *run)
 	}
 }
 
-static void write_status(const struct run *run)
+static void print_status(struct buffer *line, const struct run *run)
 {
 	const struct ending ending = {
 		.outcome = run->outcome,
@@ -359,40 +359,63 @@ static void write_status(const struct run *run)
 		.renewals = watchdogs_renewals(&run->supervisor.watchdogs),
 		.granted = run->taken.held,
 	};
-	struct buffer line = {0};
+
+	json_ending(line, &run->session, &ending);
+}
+
+/* told, dies: a signal has told us to end, and we end by it. */
+static void write_line(const struct settings *settings, int fd,
+		       const struct buffer *line, bool told, bool dies)
+{
+	if (output_write_until_told(fd, line->data, line->length, told) < 0 &&
+	    !(dies && errno == EINTR))
+		log_error("%s: --status-fd: %s",
+			  settings->key != NULL ? settings->key : "run",
+			  errno == EINTR ? "nobody has read it"
+					 : strerror(errno));
+}
+
+static void write_status(const struct run *run)
+{
 	bool dies = run->taken.signal != 0;
+	struct buffer line = {0};
 
 	if (run->status_fd < 0)
 		return;
-	json_ending(&line, &run->session, &ending);
-	if (output_write_until_told(run->status_fd, line.data, line.length,
-				    dies || run->supervisor.ends) < 0 &&
-	    !(dies && errno == EINTR))
-		log_error("%s: --status-fd: %s",
-			  run->settings->key != NULL ? run->settings->key
-						     : "run",
-			  errno == EINTR ? "nobody has read it"
-					 : strerror(errno));
+	print_status(&line, run);
+	write_line(run->settings, run->status_fd, &line,
+		   dies || run->supervisor.ends, dies);
 	buffer_release(&line);
 }
 
 /* Not inlined: of a smaller stack fewer pages are touched. */
-__attribute__((noinline)) void run_tell_failure(struct settings *settings,
-						int status)
+__attribute__((noinline)) void run_print_unasked(
+	struct buffer *line, const struct settings *settings,
+	const char *outcome)
 {
 	const char *key = settings->key;
 	struct run run = {
-		.settings = settings,
 		.session = {.count = settings_key_count(settings)},
-		.status_fd = settings->status_fd,
-		.outcome = cmd_outcome(status),
+		.outcome = outcome,
 		.supervisor = {.child = {.exit = -1}},
 	};
 
 	if (key != NULL)
 		run.session.lock.names.key =
 			(struct argument){key, strlen(key)};
-	write_status(&run);
+	print_status(line, &run);
+}
+
+void run_tell_failure(const struct settings *settings, int status)
+{
+	struct buffer line = {0};
+
+	if (settings->status_fd < 0)
+		return;
+	(void)signals_open(); /* or one more line says that a signal came */
+	run_print_unasked(&line, settings, cmd_outcome(status));
+	write_line(settings, settings->status_fd, &line, false, false);
+	buffer_release(&line);
 }
 
 /* COMMAND from its start, until it has exited; since: when its time began. */

@@ -140,6 +140,22 @@ setup() {
 	[[ $status == 143 ]]
 }
 
+@test "an acquire for --format shell that a signal ends while it reads the password makes eval fail" {
+	local signal code
+	mkfifo "$TMP/password"
+	export REDLOCK_PASSWORD_FILE=$TMP/password
+	for signal in TERM INT HUP QUIT; do
+		code=$((128 + $(kill -l "$signal")))
+		# one that is ignored stays so
+		spawn acquire sh -c 'trap "" USR1; exec "$@"' - "$REDLOCK" acquire --format shell "$KEY"
+		wait_until '[[ $(readlink "/proc/$(pid acquire)/fd/"*) == *"$TMP/password"* ]]'
+		kill -USR1 "$(pid acquire)"
+		kill "-$signal" "$(pid acquire)"
+		finish acquire
+		expect $code "\(exit $code\)"
+	done
+}
+
 @test "--format json is one line with one object, whatever is in KEY" {
 	local key
 	for key in "$KEY" $'a"b\\c\n\x01' $'\xff\xc3'"$KEY" "$(repeat x 4096)"; do

@@ -774,6 +774,23 @@ status_is() {
 	status_is interrupted null null false
 }
 
+@test "--status-fd: interrupted, before any server was asked" {
+	local signal
+	mkfifo "$TMP/password"
+	export REDLOCK_PASSWORD_FILE=$TMP/password
+	for signal in TERM INT HUP QUIT; do
+		# one that is ignored stays so
+		spawn run sh -c 'trap "" USR1; exec "$@" 9>"$0"' "$TMP/status" "$REDLOCK" run --status-fd 9 "$KEY" true
+		wait_until '[[ $(readlink "/proc/$(pid run)/fd/"*) == *"$TMP/password"* ]]'
+		kill -USR1 "$(pid run)"
+		kill "-$signal" "$(pid run)"
+		finish run
+		expect $((128 + $(kill -l "$signal")))
+		[[ $(wc -l <"$TMP/status") == 1 ]]
+		status_is interrupted null null false
+	done
+}
+
 @test "--status-fd: not-started" {
 	redlock run --status-fd 9 "$KEY" redlock-no-such-command 9>"$TMP/status"
 	expect 127 '' '.*'

@@ -449,6 +449,18 @@ redlock: $KEY: local:: .*: COMMAND runs without the lock"
 	expect 69 '' "redlock: local:: the server has ended at once: see .*/redis.log"
 }
 
+@test "a signal to all while its server starts ends redlock at once, and --status-fd has one line" {
+	mkdir "$TMP/bin"
+	mkfifo "$TMP/silent"
+	printf '#!/bin/sh\n: >%s; read x <>%s\n' "$TMP/started" "$TMP/silent" >"$TMP/bin/redis-server"
+	chmod +x "$TMP/bin/redis-server"
+	spawn run env PATH="$TMP/bin:$PATH" "$REDLOCK" run -S local: --status-fd 1 "$KEY" true
+	wait_until '[[ -e $TMP/started ]]'
+	kill -TERM -- "-$(pid run)"
+	finish run
+	expect 143 '\{"outcome":"interrupted",.*\}'
+}
+
 @test "a path that is too long for a socket is refused" {
 	local long
 	long=$SET/$(repeat x 100)
