@@ -175,13 +175,41 @@ __import__("signal").pause()
 	wait_until '[[ -e $FILE.held ]]'
 	SECONDS=0
 	redlock fence "$FILE" 7
-	expect 71 '' "redlock: $FILE: another process has kept it locked for 10s: fuser\(1\) names that process"
+	expect 71 '' "redlock: $FILE: one process, or several in turn, have kept it locked for 10s: fuser\(1\) names those that have it open"
 	((SECONDS >= 9))
 	has 5
 	kill -9 "$(pid other)"
 	redlock fence "$FILE" 7
 	expect 0
 	has 7
+}
+
+@test "readers that keep FILE locked in turn, none of them for long, are not said to be one process" {
+	redlock fence "$FILE" 5
+	# each goes after the next has the lock, too
+	spawn others python3 -c '
+import fcntl, os, struct, sys, time
+while True:
+    file = open(sys.argv[1], "rb")
+    fcntl.fcntl(file, 38, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
+    open(sys.argv[1] + ".held", "w").close()
+    if "has_it" in globals():
+        os.close(has_it)
+    time.sleep(0.1)
+    waits, has_it = os.pipe()
+    if os.fork() > 0:
+        os.close(has_it)
+        os.read(waits, 1)
+        os._exit(0)
+    os.close(waits)
+' "$FILE"
+	wait_until '[[ -e $FILE.held ]]'
+	redlock fence "$FILE" 7
+	expect 71 '' "redlock: $FILE: one process, or several in turn, have kept it locked for 10s: .*"
+	has 5
+	kill -9 -- "-$(pid others)"
+	redlock fence "$FILE" 7
+	expect 0
 }
 
 @test "a fence that has passed is on the disk, its file and its directory, too" {
