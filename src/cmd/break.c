@@ -28,6 +28,21 @@ static const struct seen *main_holder(const struct holders *holders)
 	return holders->holding.count > 0 ? &holders->holding.seen[0] : NULL;
 }
 
+/* Nobody who could be asked, or evicted. */
+static bool is_data(const struct busy *who)
+{
+	return !who->has_description && who->left < 0;
+}
+
+/* Whether KEY is only to be deleted. */
+static bool deletes_data(const struct holders *holders,
+			 const struct settings *settings)
+{
+	const struct seen *holder = main_holder(holders);
+
+	return settings->foreign && (holder == NULL || is_data(&holder->who));
+}
+
 static bool read_yes(void)
 {
 	char text[16] = "", byte;
@@ -39,7 +54,8 @@ static bool read_yes(void)
 	return strcasecmp(text, "y") == 0 || strcasecmp(text, "yes") == 0;
 }
 
-static bool prompt(const struct holders *holders, bool now)
+static bool prompt(const struct holders *holders,
+		   const struct settings *settings)
 {
 	const struct seen *holder = main_holder(holders);
 	struct buffer line = {0}, text = {0};
@@ -48,8 +64,12 @@ static bool prompt(const struct holders *holders, bool now)
 
 	who.has_reply = false; /* what is left of the lease does not matter */
 	buffer_print(&line, "break %s%s, ", holders->names.key.data,
-		     now ? " now" : "");
-	record_print_busy(&line, &who);
+		     settings->now ? " now" : "");
+	if (deletes_data(holders, settings))
+		buffer_print(&line, "a %s, which is not a lock",
+			     holders->type[holders_speaker(holders)]);
+	else
+		record_print_busy(&line, &who);
 	if (holders_count(holders) > 1)
 		buffer_print(&line, ", and %" PRId64 " more",
 			     holders_count(holders) - 1);
@@ -333,10 +353,18 @@ static int ask_holders(struct session *session, struct holders *holders,
 
 /* --- taking it away --------------------------------------------------------- */
 
-static void print_eviction(struct buffer *line, const struct busy *who)
+/* foreign: also of what is not a lock. */
+static void print_eviction(struct buffer *line, const struct holders *holders,
+			   const struct seen *seen, bool foreign)
 {
+	const struct busy *who = &seen->who;
 	char text[DURATION_TEXT];
 
+	if (foreign && is_data(who)) {
+		buffer_print(line, "deleted a %s, which was not a lock",
+			     holders->type[__builtin_ctz(seen->servers)]);
+		return;
+	}
 	buffer_print(line, "evicted ");
 	print_holder(line, who);
 	if (who->held >= 0)
@@ -346,7 +374,7 @@ static void print_eviction(struct buffer *line, const struct busy *who)
 }
 
 /* 0, or an exit status. */
-static int print_evicted(const struct holders *holders)
+static int print_evicted(const struct holders *holders, bool foreign)
 {
 	const struct crowd *holding = &holders->holding;
 	struct buffer line = {0}, lines = {0};
@@ -355,7 +383,7 @@ static int print_evicted(const struct holders *holders)
 	for (size_t n = 0; n < holding->count; n++) {
 		line.length = 0;
 		buffer_print(&line, "%s: ", holders->names.key.data);
-		print_eviction(&line, &holding->seen[n].who);
+		print_eviction(&line, holders, &holding->seen[n], foreign);
 		cmd_add_line(&lines, &line, STDOUT_FILENO, "\n");
 	}
 	if (holding->total == 0) {
@@ -389,7 +417,8 @@ static int take_away(struct holders *holders, const struct settings *settings,
 	if (broken > 0)
 		journal_broken(settings, "broken", breaker,
 			       holders_fence(holders),
-			       holders->holding.count > 0
+			       holders->holding.count > 0 &&
+					       !deletes_data(holders, settings)
 				       ? &holders->holding.seen[0].who
 				       : NULL);
 	if (!answered) {
@@ -406,19 +435,10 @@ static int take_away(struct holders *holders, const struct settings *settings,
 	}
 	if (broken == 0)
 		return complain_unchanged(holders);
-	return settings->quiet ? 0 : print_evicted(holders);
+	return settings->quiet ? 0 : print_evicted(holders, settings->foreign);
 }
 
 /* --- the command ------------------------------------------------------------ */
-
-/* Data is nobody who could be asked. */
-static bool is_data(const struct holders *holders)
-{
-	const struct seen *holder = main_holder(holders);
-
-	return holder == NULL ||
-	       (!holder->who.has_description && holder->who.left < 0);
-}
 
 static int break_key(struct session *session, struct holders *holders,
 		     const char *why, int *number)
@@ -430,9 +450,9 @@ static int break_key(struct session *session, struct holders *holders,
 	record_read_breaker(&breaker, why, strlen(why));
 	if (status != 0)
 		return status;
-	if (!settings->yes && !prompt(holders, settings->now))
+	if (!settings->yes && !prompt(holders, settings))
 		return EXIT_NOT_HELD;
-	if (settings->now || (settings->foreign && is_data(holders)))
+	if (settings->now || deletes_data(holders, settings))
 		return take_away(holders, settings, why, &breaker);
 	return ask_holders(session, holders, why, &breaker, number);
 }

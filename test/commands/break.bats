@@ -125,7 +125,7 @@ $KEY: evicted web1 pid 11 'read one', held for 2h0[0-9]m"
 	[[ $(rcli 0 ZCARD "$KEY-lasting") == 1 ]]
 	for key in list set stream zset lasting hash string; do
 		redlock break --now -y --foreign "$KEY-$key"
-		expect 0 "$KEY-$key: evicted another program"
+		expect 0 "$KEY-$key: deleted a ${key/lasting/zset}, which was not a lock"
 		[[ $(rcli 0 EXISTS "$KEY-$key") == 0 ]]
 	done
 }
@@ -172,7 +172,7 @@ $KEY: evicted web1 pid 11 'read one', held for 2h0[0-9]m"
 	spawn next "$REDLOCK" run "$KEY" true
 	wait_until 'queued 1 0'
 	redlock break --foreign -y "$KEY"
-	expect 0 "$KEY: evicted another program"
+	expect 0 "$KEY: deleted a string, which was not a lock"
 	finish next
 	expect 0
 	(($(rcli 0 HGET "$(record)" fence) > fence))
@@ -468,6 +468,19 @@ members() {
 	REDLOCK_SERVERS=$(server_url 0)
 	answered 'n\n'
 	grep -qE "^break $KEY now, held by web2 pid 22 'read two' for 3h0[0-9]m, and 1 more\? \[y/N\] " "$TMP/shown"
+}
+
+@test "--foreign: the question says that KEY is not a lock, and of what type it is" {
+	servers_start 1
+	rcli 0 RPUSH "$KEY" element
+	in_terminal session "$REDLOCK break --foreign -S $(server_url 0) $KEY; echo end: \$?"
+	asked
+	type_keys session 'y\n'
+	wait_until 'grep -q "end: " $TMP/session.out'
+	tr -d '\r' <"$TMP/session.out" >"$TMP/shown"
+	grep -qF "break $KEY, a list, which is not a lock? [y/N] " "$TMP/shown"
+	grep -qx "$KEY: deleted a list, which was not a lock" "$TMP/shown"
+	grep -qx 'end: 0' "$TMP/shown"
 }
 
 @test "there is no question where there is nothing to break" {

@@ -136,6 +136,12 @@ tells_of_trouble() {
 	on_one_and_three tells_of_trouble
 }
 
+@test "what break deletes that is not a lock is told without a holder" {
+	rcli 0 RPUSH "$KEY" element
+	logged_by <<<'"$REDLOCK" break --syslog -y --foreign --reason why "$KEY"'
+	has "broken by [^ ]*@[^ ]*: .why., fence 0"
+}
+
 @test "what break --now took from a minority of servers is logged" {
 	local i
 	servers_start 3
