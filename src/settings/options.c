@@ -490,7 +490,9 @@ const struct option options[] = {
 	{0, "foreign", TAKES_NOTHING, "", BREAK, set_flag, FIELD(foreign),
 	 "delete KEY even if it is not a lock", .command_only = true},
 	{'q', "quiet", TAKES_NOTHING, "", EVERY, set_flag, FIELD(quiet),
-	 "print only errors", .command_only = true, .excludes = "verbose"},
+	 "print only errors", .command_only = true, .excludes = "verbose",
+	 .special = ACQUIRE | LIST | HISTORY,
+	 .special_help = "print only errors and the result"},
 	{'v', "verbose", TAKES_NOTHING, "", EVERY, set_flag, FIELD(verbose),
 	 "print each step with its time"},
 	{'h', "help", MAY_TAKE_VALUE, "all|man", EVERY, set_help, 0,
@@ -517,9 +519,7 @@ static bool is_named(const struct option *option, const char *name,
 
 const char *options_help(const struct option *option, unsigned command)
 {
-	return option->special != 0 && command == option->special
-		       ? option->special_help
-		       : option->help;
+	return command & option->special ? option->special_help : option->help;
 }
 
 const struct option *options_find(const char *name, size_t length,

@@ -39,7 +39,7 @@ struct option {
 	char other_letter; /* and a second letter; 0: none */
 	char excludes[25]; /* names of options that cannot be used with it,
 			      and need not name it in turn */
-	unsigned special;  /* the command that has this help; 0: none */
+	unsigned special;  /* the commands that have this help */
 	const char *special_help;
 };
 

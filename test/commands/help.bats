@@ -126,6 +126,20 @@ setup() {
 	no_row_failed
 }
 
+@test "the help of a command says whether -q leaves its result; and so it does" {
+	local help line command
+	unset REDLOCK_PASSWORD_FILE
+	servers_start 1
+	for line in 'acquire key' list 'history key' 'status key' 'check key' 'break -y --now key' 'wait key' 'run key true'; do
+		read -ra command <<<"$line"
+		redlock "${command[0]}" -q "${command[@]:1}"
+		[[ $status == 0 && $stderr == '' ]]
+		help='print only errors'
+		[[ ! $output ]] || help+=' and the result'
+		"$REDLOCK" "${command[0]}" --help=all | grep -E -- "--quiet +$help\$"
+	done
+}
+
 @test "--help=all ends with what a DURATION is, if an option takes one" {
 	local command text
 	for command in "${COMMANDS[@]}"; do
