@@ -103,6 +103,22 @@ all_at_the_gate() {
 	[[ $(ss -tlnpH 2>/dev/null) != *"pid=$(servers_in "$SET"),"* ]]
 }
 
+@test "redlock.conf(5) names each file that is made beside the socket" {
+	local file name
+	"$REDLOCK" acquire -S local: --pid $$ "$KEY" >/dev/null
+	sed -n '/^\.Sh FILES/,/^\.Sh EXAMPLES/s/^\.It Pa //p' "$ROOT/man/redlock.conf.5" | sed 's/ , /\n/g; s#.*/##' >"$TMP/names"
+	for file in "$HOME_DIR"/*; do
+		while read -r name; do
+			# shellcheck disable=SC2053 # a pattern
+			[[ ${file##*/} != $name ]] || continue 2
+		done <"$TMP/names"
+		echo "$file" >&2
+		return 1
+	done
+	[[ -e $HOME_DIR/lock ]]
+	"$REDLOCK" release -S local: "$KEY" "$(lcli GET "$KEY")"
+}
+
 @test "its server is in a session of its own, with nothing of the caller's open" {
 	redlock run -S local: "$KEY" true 9>"$TMP/nine" 200>"$TMP/twohundred"
 	expect 0
