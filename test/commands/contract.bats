@@ -322,6 +322,18 @@ redlock_server_vote redlock_server_round_trip_seconds redlock_server_clock_offse
 redlock_server_warnings" ]]
 }
 
+@test "the manual names every value of vote and of wants" {
+	local value
+	entry() { sed -n "/^\.It Li $1\$/,/^\.It/p" "$ROOT/man/redlock-status.1" | grep '^\.Li ' | tr -d , | tr ' ' '\n'; }
+	for value in $(sed -n '/votes\[\] = {/,/};/s/.*\] = "\(.*\)".*/\1/p' "$ROOT/src/cmd/json.c"); do
+		entry servers | grep -x "$value"
+	done
+	for value in $(sed -n '/^const char \*holders_kind_name/,/};/p' "$ROOT/src/show/holders.c" | grep -o '"[a-z]*"' | tr -d '"'); do
+		entry queue | grep -x "$value"
+	done
+	[[ $value == none ]]
+}
+
 @test "the exit statuses that the manual names are those of the source" {
 	diff <(sed -n '/^enum exit_code/,/^}/s/.* = \([0-9]*\),.*/\1/p' "$ROOT/src/base/error.h") \
 		<(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EXAMPLES/s/^\.It //p' "$ROOT/man/redlock.1")
