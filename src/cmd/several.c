@@ -292,8 +292,7 @@ static void keep_earlier(struct taking *taking, size_t refused,
 	for (size_t i = 0; i < refused; i++)
 		if (taking->held[i])
 			locks[count++] = &taking->sorted[i]->lock;
-	watchdogs_init(watchdogs, locks, count, NULL,
-		       taking->session->settings->kill_after);
+	watchdogs_init(watchdogs, locks, count, NULL, NOTHING_TO_STOP);
 	if (watchdogs_start(watchdogs, 0) != 0) {
 		watchdogs_stop(watchdogs);
 		give_back(taking, 0);

@@ -35,7 +35,8 @@
  * place of the time when its whole wait began.
  *
  * Why no lease is forgotten: during the wait each lock that is held has a watchdog, which
- * renews it. If it finds that its lock is lost, that ends the wait. After the wait, in the
+ * renews it until its validity ends, as there is no COMMAND yet that would have to be stopped
+ * before that. If it finds that its lock is lost, that ends the wait. After the wait, in the
  * round in which the rest is asked for, all that are held are extended, so each has its
  * whole lease before anybody relies on it. A lock that turns out to be lost by then is
  * asked for anew, like the rest: nothing relies on it yet. But if somebody has broken it,

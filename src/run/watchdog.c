@@ -15,7 +15,11 @@
 
 struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after)
 {
-	return lease_times(lock->grant.valid, lock->grant.lease, lock->wish.ttl,
+	const struct deadline valid = lock->grant.valid;
+
+	if (kill_after == NOTHING_TO_STOP)
+		return (struct lease_times){valid, valid, valid};
+	return lease_times(valid, lock->grant.lease, lock->wish.ttl,
 			   kill_after);
 }
 

@@ -55,6 +55,9 @@ struct watchdog {
 	unsigned renewals;
 };
 
+/* As kill_after: COMMAND does not run yet, so the lock is renewed until its validity ends. */
+#define NOTHING_TO_STOP (-1)
+
 /* When COMMAND is to be stopped. Under the short first lease of a grant by
  * message (queue.h), at most a sixth of it lies between SIGTERM and SIGKILL. */
 struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after);

@@ -267,6 +267,59 @@ together() {
 	[[ $(<"$TMP/order") == $'waits\nnext' ]]
 }
 
+# stays_in_line COUNT: an acquire has nothing to stop, so kill-after does not matter, and a lease may be short.
+stays_in_line() {
+	local i ttl began
+	use "$1"
+	somebody "$B"
+	for ttl in 30s 100ms; do
+		for ((i = 0; i < SERVER_COUNT; i++)); do rcli "$i" CONFIG RESETSTAT >/dev/null; done
+		began=$NOW
+		REDLOCK_KILL_AFTER=30s redlock acquire --quarantine 0 --server-timeout 9s -w 3s -t "$ttl" --also "$B" "$A"
+		[[ $status == 75 && $stderr == *"redlock: $B: held "* ]]
+		for ((i = 0; i < SERVER_COUNT; i++)); do
+			# a lease of 100 ms is renewed, and asked for, after a third
+			[[ $ttl == 30s ]] || (($(scripts_run "$i") < (NOW - began) * 10 / 33))
+			[[ $ttl != 30s ]] || (($(scripts_run "$i") < 20 && $(connections "$i") < 15))
+		done
+	done
+	wait_until 'have 0 "$A" && nobody_waits "$A" "$B"'
+	nobody "$B"
+}
+
+# connections I: that it has accepted.
+connections() {
+	rcli "$1" INFO stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
+}
+
+@test "an acquire that holds one key and waits for another stays in line, and asks as seldom as for one: one server" {
+	stays_in_line 1
+}
+
+@test "an acquire that holds one key and waits for another stays in line, and asks as seldom as for one: three servers" {
+	stays_in_line 3
+}
+
+@test "an acquire that holds one key and waits for another has it before those who come later, whatever kill-after is" {
+	local i token
+	use 3
+	for i in 1 2 3 4 5; do
+		KEY=$B take
+		REDLOCK_KILL_AFTER=30s spawn waits "$REDLOCK" acquire --quarantine 0 -t 30s --also "$B" "$A"
+		wait_until 'have 1 "$A" && KEY=$B queued 1'
+		spawn next "$REDLOCK" run --quarantine 0 -w 60s "$B" touch "$TMP/next"
+		wait_until 'KEY=$B listening 2'
+		KEY=$B give_back
+		finish waits
+		expect 0 '.+'
+		[[ ! -e $TMP/next ]]
+		"$REDLOCK" release --also "$B" "$A" "$output"
+		finish next
+		expect 0
+		rm "$TMP/next"
+	done
+}
+
 @test "if one of the locks is lost COMMAND is stopped, the key is named, and the others are released" {
 	use 1
 	spawn run "$REDLOCK" run -t 6s -k 500ms --also "$B" "$A" sleep 600
