@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "base/lease.h"
 #include "base/signals.h"
 #include "base/threads.h"
 #include "base/title.h"
@@ -85,9 +86,17 @@ static void try_once(struct taking *taking, size_t i)
 	taking->held[i] = answer->result == LOCK_OK;
 }
 
+static bool is_renewed_later(const struct lock *lock)
+{
+	return lock->wish.validity_needed > 0;
+}
+
+/* Of a lease that nobody renews, most has to be left. */
 static bool is_long_enough(const struct lock *lock)
 {
-	return deadline_left(lock->grant.valid) > lock->wish.validity_needed;
+	return deadline_left(lock->grant.valid) >
+	       (is_renewed_later(lock) ? lock->wish.validity_needed
+				       : lease_unconfirmed(lock->wish.ttl));
 }
 
 /* Somebody has asked us to stop: it is not asked for anew. */
@@ -122,7 +131,8 @@ static void confirm(struct taking *taking, size_t i)
 		end_broken(taking, each);
 		return;
 	}
-	if (answer->result == LOCK_ERROR && is_long_enough(&each->lock))
+	if (answer->result == LOCK_ERROR && is_renewed_later(&each->lock) &&
+	    is_long_enough(&each->lock))
 		answer->result = LOCK_OK;
 	if (answer->result == LOCK_OK || answer->result == LOCK_INTERRUPTED)
 		return;
@@ -375,9 +385,10 @@ static enum lock_result give_up_late(struct taking *taking, struct lock **about,
 	struct answer *answer = &taking->sorted[0]->answer;
 
 	answer->result = LOCK_ERROR;
-	error_set(&answer->error, EXIT_UNREACHED,
-		  "the servers granted it too late: the lease (-t) was over "
-		  "when the answers came");
+	error_set(
+		&answer->error, EXIT_UNREACHED,
+		"the servers granted it too late: too little of the lease (-t) "
+		"was left when the answers came");
 	return conclude(taking, 0, about, busy, error);
 }
 

@@ -43,6 +43,11 @@
  * the taking ends (EXIT_LOST). So all locks that are returned were held by a quorum in one
  * and the same round. They are valid until the first of them ends (cmd_valid_until).
  *
+ * If too few servers answer in that round, a lock counts as held only if somebody will renew
+ * it (wish.validity_needed), and enough of its lease is left to begin with. A lock that
+ * nobody will renew is asked for anew, and if that fails, too, that is an outage as above.
+ * If half of its lease has passed before the others were granted, another round extends all.
+ *
  * Why nothing is left: each attempt that is refused takes itself back (lock.h), and each
  * lock that was granted is released at every end but LOCK_OK: busy, an error, a signal.
  * A signal is looked at in each round and each wait, and once more when all are held. If

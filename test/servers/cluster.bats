@@ -159,6 +159,44 @@ redlock: $(literal "$away"): redis\+cluster://.*"
 	[[ ! -e $TMP/ran ]]
 }
 
+@test "acquire of several keys hands out no lease that it could not extend at the end of the wait" {
+	local one two token option
+	one=$(key_on 0 3 "$KEY.a") two=$(key_on 1 3 "$KEY.b")
+	for option in "-w $((10 * SLOW))s" ''; do
+		token=$("$REDLOCK" acquire -t 10m "$two")
+		# shellcheck disable=SC2086 # words
+		spawn acquire "$REDLOCK" acquire $option --format json -t $((30 * SLOW))s --also "$two" "$one"
+		KEY=$two wait_until 'queued 1 1 && ! KEY=$one key_free 0'
+		server_stop 0
+		"$REDLOCK" release "$two" "$token"
+		wait_until 'grep -q "still waiting" "$TMP/acquire.err"'
+		if [[ $option ]]; then
+			finish acquire
+			expect 69 '' "redlock: $(literal "$one"): still waiting: .*
+redlock: $(literal "$one"): redis\+cluster://.*"
+			server_continue 0
+		else
+			KEY=$two wait_until 'key_free 1'
+			server_continue 0
+			finish acquire
+			[[ $status == 0 && $(jq '.valid_ms > .ttl_ms / 2' <<<"$output") == true ]]
+			"$REDLOCK" release --also "$two" "$one" "$(jq -r .token <<<"$output")"
+		fi
+		wait_until 'KEY=$one key_free 0 && KEY=$two key_free 1'
+	done
+}
+
+@test "acquire of several keys hands out no lease that has passed for the most part while another key was granted" {
+	local one two ttl=$((6 * SLOW))
+	one=$(key_on 0 3 "$KEY.a") two=$(key_on 1 3 "$KEY.b")
+	server_stop 1
+	spawn acquire "$REDLOCK" acquire --format json -t ${ttl}s --server-timeout 90s --also "$two" "$one"
+	wait_until 'reply 0 PTTL "$one" && ((REPLY > 0 && REPLY < ttl * 400))'
+	server_continue 1
+	finish acquire
+	[[ $status == 0 && $(jq '.valid_ms > .ttl_ms * 0.45' <<<"$output") == true ]]
+}
+
 @test "each KEY is taken on the node that has its slot, and nobody else gets it, by whichever seeds" {
 	local i seed token
 	for i in 0 1 2; do
