@@ -104,6 +104,15 @@ static bool is_silent(const struct ballot *ballot, size_t i)
 	return ballot->quorum->servers[i].conn.owed_count > 0;
 }
 
+/* Whether it was waited for in vain: a hasty look does not wait for all. */
+static bool is_hung(const struct holders *holders, size_t i)
+{
+	const struct server *server = &holders->ballot.quorum->servers[i];
+
+	return server->conn.owed_count > 0 &&
+	       (!holders->hasty || server->conn.refusal.text[0] != '\0');
+}
+
 int inspect_lock(struct holders *holders, struct error *error)
 {
 	struct ballot *ballot = &holders->ballot;
@@ -112,7 +121,7 @@ int inspect_lock(struct holders *holders, struct error *error)
 
 	ballot_open(ballot, NULL);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		if (is_silent(ballot, i))
+		if (is_hung(holders, i))
 			ballot->vote[i] = VOTE_FAILED;
 		else
 			script_inspect(ballot->quorum, i, &holders->names,

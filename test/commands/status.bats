@@ -679,6 +679,18 @@ redlock: other: $(server_url 0): Connection refused.*"
 	server_continue 2
 }
 
+@test "-q asks about the next key a server that was not waited for, as its vote may be the one that matters" {
+	servers_start 3
+	local key i
+	for i in 0 1 2; do hold_exclusive "$i" token web3 812 backup.sh; done
+	key=$KEY KEY+=-two
+	for i in 0 2; do hold_exclusive "$i" token web3 812 backup.sh; done
+	proxies_start
+	proxy 2 'delay 300'
+	redlock status -q --server-timeout 30s -S "$(server_urls 0 1),$(proxy_url 2)" --also "$KEY" "$key"
+	expect 0
+}
+
 @test "-q without a quorum is 69" {
 	servers_start 3
 	hold_exclusive 0 token web3 812 backup.sh
