@@ -64,6 +64,7 @@ static int show(struct quorum *quorum, const struct settings *settings,
 	bool answered;
 	int status;
 
+	quorum_turn(quorum);
 	holders_init(&holders, quorum, key);
 	history_init(&history, quorum, key);
 	holders.ballot.quarantine = settings->quarantine;
@@ -99,6 +100,7 @@ static int ask_about(struct quorum *quorum, const struct settings *settings,
 	struct error error;
 	int held;
 
+	quorum_turn(quorum);
 	holders_init(&holders, quorum, key);
 	held = inspect_is_held(&holders, has_token ? token : NULL, &error);
 	if (held < 0)

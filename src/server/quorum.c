@@ -85,6 +85,12 @@ size_t quorum_find_alias(const struct quorum *quorum, size_t i)
 	return i;
 }
 
+void quorum_turn(struct quorum *quorum)
+{
+	for (size_t i = 0; i < quorum->count; i++)
+		server_turn(&quorum->servers[i]);
+}
+
 void quorum_round(struct quorum *quorum)
 {
 	quorum->ticket++;

@@ -85,6 +85,9 @@ size_t quorum_find_alias(const struct quorum *quorum, size_t i);
 void quorum_last_place(const struct quorum *quorum, const char *what,
 		       struct last_place *last);
 
+/* What is asked next is about another KEY: see server_turn. */
+void quorum_turn(struct quorum *quorum);
+
 /* Begins a round; its time counts from here. */
 void quorum_round(struct quorum *quorum);
 

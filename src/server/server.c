@@ -1,7 +1,9 @@
 #include "server/server.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "server/discovery.h"
 
@@ -50,6 +52,9 @@ void server_release(struct server *server)
 	request_release(&server->last);
 	request_release(&server->before);
 	url_release(&server->url);
+	for (size_t i = 0; i < server->silent_count; i++)
+		endpoint_release(&server->silent[i].at);
+	free(server->silent);
 }
 
 /* --- why it does not count ---------------------------------------------- */
@@ -148,6 +153,9 @@ static int queue_last(struct server *server)
 		disconnect(server); /* the user may be let in by now */
 		server->next_login = deadline_in(LOGIN_PAUSE);
 	}
+	/* another node has said that it is elsewhere */
+	if (server_is_down(server) && server->moves > 0)
+		server->conn.refusal.text[0] = '\0';
 	if (server_is_down(server) && connect_start(server) < 0)
 		return -1;
 	if (server->conn.stream.state == STREAM_DOWN)
@@ -333,6 +341,34 @@ const struct endpoint *server_endpoint(const struct server *server)
 	return found != NULL && found->host != NULL ? found : NULL;
 }
 
+static const struct silent_node *find_silent(const struct server *server)
+{
+	for (size_t i = 0; i < server->silent_count; i++)
+		if (endpoint_is_same(&server->silent[i].at,
+				     &server->discovery->endpoint))
+			return &server->silent[i];
+	return NULL;
+}
+
+void server_turn(struct server *server)
+{
+	/* until it is found the seeds are silent, and every KEY needs them */
+	if (server->url.kind != URL_CLUSTER || server->conn.owed_count == 0 ||
+	    is_seeking(server))
+		return;
+	/* without a refusal nobody has waited for its answer */
+	if (server->conn.refusal.text[0] != '\0' &&
+	    find_silent(server) == NULL) {
+		server->silent = xrealloc(server->silent,
+					  (server->silent_count + 1) *
+						  sizeof(*server->silent));
+		server->silent[server->silent_count++] = (struct silent_node){
+			endpoint_copy(&server->discovery->endpoint),
+			server->conn.refusal};
+	}
+	server_renew(server);
+}
+
 /* Has the last command asked again at the right address, or a bit later. */
 static int follow(struct server *server, enum moved moved)
 {
@@ -355,6 +391,7 @@ static int follow(struct server *server, enum moved moved)
 static int seek(struct server *server, const struct pollfd *polled)
 {
 	struct discovery *discovery = server->discovery;
+	const struct silent_node *silent;
 	bool checking = !discovery->seeking;
 	bool is_open;
 
@@ -378,6 +415,12 @@ static int seek(struct server *server, const struct pollfd *polled)
 	case DISCOVERY_CONFIRMED:
 		server->conn.found = &discovery->endpoint;
 		break;
+	}
+	silent = checking ? NULL : find_silent(server);
+	if (silent != NULL) {
+		disconnect(server);
+		server->conn.refusal = silent->refusal;
+		return -1;
 	}
 	if (checking || server->conn.stream.state != STREAM_DOWN)
 		return 0;

@@ -66,6 +66,12 @@ struct request {
 	struct owed owed;
 };
 
+/* A node of a cluster that was silent, and the refusal for that. */
+struct silent_node {
+	struct endpoint at;
+	struct refusal refusal;
+};
+
 struct server {
 	struct url url;              /* owned */
 	struct discovery *discovery; /* owned; NULL: the URL says where it is */
@@ -88,6 +94,8 @@ struct server {
 	bool unsure;                /* ... and may have been executed */
 	struct deadline next_login; /* not before, once one was refused */
 	unsigned moves;             /* how often it was elsewhere meanwhile */
+	struct silent_node *silent; /* owned: server_turn */
+	size_t silent_count;
 };
 
 /* A reply to what was asked under ticket. reply lives for the call only. */
@@ -180,6 +188,12 @@ void server_cut(struct server *server);
 
 /* Takes back what was queued but not sent, as nothing is connected yet. */
 void server_withdraw(struct server *server);
+
+/* What is asked next is about another KEY, and nothing that was asked before has to be
+ * executed. A node of a cluster that is silent is left, as that KEY may be at another node.
+ * For each KEY that turns out to be at the silent one the server fails at once, and the
+ * refusal is that of the first time. */
+void server_turn(struct server *server);
 
 /* Whether a sticky request (quorum.h) has no answer yet. */
 bool server_owes_sticky(const struct server *server);

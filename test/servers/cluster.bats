@@ -237,6 +237,36 @@ redlock: $(literal "$one"): redis\+cluster://.*"
 	[[ $(jq -r .key <<<"$output" | xargs) == "${keys[*]}" ]]
 }
 
+@test "a node that hangs is waited for once in a status, and only its own KEYs are unknown, whatever their order" {
+	local first hung=() key keys order third silent start
+	cluster_start 3
+	first=$(key_on 0 3) third=$(key_on 2 3)
+	for key in a b c d; do hung+=("$(key_on 1 3 "$KEY-$key")"); done
+	rcli 0 SET "$first" holder PX 600000
+	rcli 2 SET "$third" holder PX 600000
+	export REDLOCK_SERVER_TIMEOUT=2s
+	silent="redis\\+cluster://.*: $(address 1):6379: no answer within 2(\\.[0-9])?s: .*"
+	server_stop 1
+	for order in "${hung[0]} $third $first" "$first ${hung[0]} $third" "$third ${hung[*]} $first ${hung[0]}-{$third}"; do
+		read -ra keys <<<"$order"
+		start=$NOW
+		redlock status --format json "${keys[@]}"
+		((NOW - start < 8000))
+		[[ $status == 69 ]]
+		for key in "${keys[@]}"; do
+			if [[ " ${hung[*]} " == *" $key "* ]]; then
+				[[ $stderr =~ "redlock: $key: "$silent ]]
+				[[ $(jq -r "select(.key == \"$key\").state" <<<"$output") == unknown ]]
+			else
+				[[ $stderr != *"redlock: $key: "* ]]
+				[[ $(jq -r "select(.key == \"$key\").state" <<<"$output") == @(held|free) ]]
+			fi
+		done
+	done
+	redlock status -q --also "$third" --also "$first" "${hung[0]}"
+	expect 69 '' "redlock: ${hung[0]}: $silent"
+}
+
 @test "list tells of all nodes' locks, each once, and passes over what does not fit" {
 	local keys=() i key
 	for i in 0 1 2; do keys+=("$(key_on "$i" 3 "$KEY-list")"); done
