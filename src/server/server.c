@@ -341,6 +341,11 @@ const struct endpoint *server_endpoint(const struct server *server)
 	return found != NULL && found->host != NULL ? found : NULL;
 }
 
+bool server_is_silent(const struct server *server)
+{
+	return server->conn.owed_count > 0 || is_seeking(server);
+}
+
 static const struct silent_node *find_silent(const struct server *server)
 {
 	for (size_t i = 0; i < server->silent_count; i++)

@@ -189,6 +189,10 @@ void server_cut(struct server *server);
 /* Takes back what was queued but not sent, as nothing is connected yet. */
 void server_withdraw(struct server *server);
 
+/* Whether an earlier request has no answer yet, or could not be sent, as it is not known yet
+ * where the server is. */
+bool server_is_silent(const struct server *server);
+
 /* What is asked next is about another KEY, and nothing that was asked before has to be
  * executed. A node of a cluster that is silent is left, as that KEY may be at another node.
  * For each KEY that turns out to be at the silent one the server fails at once, and the

@@ -225,7 +225,7 @@ int history_read(struct history *history, struct error *error)
 	ballot_open(ballot, NULL);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		/* one that was silent before is not waited for again */
-		if (ballot->quorum->servers[i].conn.owed_count > 0)
+		if (server_is_silent(&ballot->quorum->servers[i]))
 			ballot->vote[i] = VOTE_FAILED;
 		else
 			script_history(ballot->quorum, i, &history->names);

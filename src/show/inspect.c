@@ -109,7 +109,7 @@ static bool is_hung(const struct holders *holders, size_t i)
 {
 	const struct server *server = &holders->ballot.quorum->servers[i];
 
-	return server->conn.owed_count > 0 &&
+	return server_is_silent(server) &&
 	       (!holders->hasty || server->conn.refusal.text[0] != '\0');
 }
 

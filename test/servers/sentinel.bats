@@ -180,6 +180,16 @@ leaves_none() {
 	[[ ! $(queue_at 0) ]]
 }
 
+@test "Sentinels that are stopped are waited for once in a status, whatever the number of KEYs" {
+	local start
+	sentinels_start 0
+	sentinels server_stop 1 2
+	start=$NOW
+	redlock status --server-timeout 2s "$KEY" two three four five six seven eight
+	((NOW - start < 8000))
+	[[ $status == 69 && $(grep -c ': no majority of its Sentinels names a master: ' <<<"$stderr") == 8 ]]
+}
+
 @test "two Sentinels are no majority of their own when one of them is gone" {
 	local both
 	sentinels_start 0
