@@ -18,6 +18,7 @@
 #include "lock/token.h"
 #include "settings/command.h"
 #include "settings/config.h"
+#include "show/inspect.h"
 
 #define NOTE_TIME 30000 /* ms, at most, that a success waits to be noted */
 
@@ -33,6 +34,7 @@ struct run {
 	int cause;           /* errno if COMMAND could not be started */
 	int64_t held;        /* ms */
 	int64_t kept;        /* ms, after that, by --min-hold */
+	bool gone;           /* one of several locks, before COMMAND ended */
 	bool late;           /* the release (supervisor_is_late) */
 	const char *outcome; /* for --status-fd */
 };
@@ -88,7 +90,8 @@ static int64_t keep_for(struct run *run)
 	int64_t left = run->settings->min_hold - run->held;
 	struct error why;
 
-	if (left <= 0 || run->cause != 0 || run->supervisor.lost != NULL ||
+	if (left <= 0 || run->cause != 0 || run->gone ||
+	    run->supervisor.lost != NULL ||
 	    watchdogs_lost(&run->supervisor.watchdogs, &why) != NULL)
 		return 0;
 	return left;
@@ -98,7 +101,47 @@ static bool has_succeeded(const struct run *run)
 {
 	return run->cause == 0 && run->supervisor.child.signal == 0 &&
 	       run->supervisor.child.exit == 0 &&
-	       run->supervisor.lost == NULL && !run->supervisor.max_hold.begun;
+	       run->supervisor.lost == NULL && !run->gone &&
+	       !run->supervisor.max_hold.begun;
+}
+
+/* A renewal is also refused if somebody has asked us to stop, or if its answers came when the
+ * lease was over. Only a look tells whether the lock is gone. */
+static void confirm_one(void *context, size_t i)
+{
+	struct run *run = context;
+	struct session *each = session_at(&run->session, i);
+	struct lock *lock = &each->lock;
+	struct answer *answer = &each->answer;
+	struct holders holders;
+
+	answer->result =
+		lock_extend(lock, wait_until(deadline_in(each->quorum.timeout)),
+			    &answer->error);
+	if (answer->result != LOCK_NOT_HELD)
+		return;
+	holders_init(&holders, &each->quorum, lock->names.key.data);
+	if (inspect_is_held(&holders, lock->grant.token, &answer->error) != 0)
+		answer->result = LOCK_OK;
+	holders_release(&holders);
+}
+
+/* All locks are released at once. If one of them turns out to be gone, that is too late for
+ * what the others leave behind: a success, or a lock that --min-hold keeps. So if they leave
+ * anything, one more round renews all of them first. A lock whose servers do not answer then
+ * counts as held. */
+static void confirm(struct run *run)
+{
+	struct session *session = &run->session;
+	bool leaves = (run->settings->once_in > 0 && has_succeeded(run)) ||
+		      keep_for(run) > 0;
+
+	if (session->count == 1 || !leaves || run->late)
+		return;
+	threads_each(session->count, confirm_one, run);
+	for (size_t i = 0; i < session->count; i++)
+		run->gone |=
+			session_at(session, i)->answer.result == LOCK_NOT_HELD;
 }
 
 /* A round; or, if others must hear of its success, as long as KEY is certainly held, but not
@@ -197,7 +240,7 @@ static void note_run(struct run *run, struct lock *lock)
 
 	if (lost != NULL && lock == lost && lost->broken)
 		record_print_breaker(&how, "broken", &lost->breaker);
-	else if (lost != NULL) /* one of several is all */
+	else if (lost != NULL || run->gone) /* one of several is all */
 		buffer_print(&how, "lost");
 	else if (run->supervisor.max_hold.begun && run->cause == 0)
 		buffer_print(&how, "overdue");
@@ -217,6 +260,7 @@ static void release(struct run *run)
 
 	run->held = clock_ms() - cmd_held_since(session);
 	run->late = supervisor_is_late(&run->supervisor);
+	confirm(run);
 	for (size_t i = 0; i < session->count; i++)
 		note_run(run, session->locks[i]);
 	run->kept = keep_for(run);

@@ -343,6 +343,37 @@ tell_other() {
 	expect 0
 }
 
+# others_do_not_count HOW...: COMMAND succeeds, and one of its keys is lost by this meanwhile, which nobody notices.
+others_do_not_count() {
+	redlock run --once-in 1h --also "$KEY-2" "$KEY" "$@"
+	[[ $status == 0 && $stderr == "redlock: $KEY-2: the lock was gone before COMMAND ended: "* ]]
+	ended "$KEY" lost
+	redlock run -n --once-in 1h "$KEY" echo again
+	expect 0 again
+	KEY+=-next
+}
+
+# shellcheck disable=SC2317 # on_one_and_three calls it
+lost_beside_others() {
+	others_do_not_count sh -c 'for at in $(echo "$REDLOCK_SERVERS" | tr , " "); do "$TOOLS/ask" "${at#unix://}" DEL "$REDLOCK_KEY-2"; done'
+	others_do_not_count sh -c '"$REDLOCK" break --now --yes "$REDLOCK_KEY-2" 2>/dev/null'
+}
+
+@test "--once-in --also: if one KEY was lost while COMMAND ran, and nobody noticed, the run of the others is no success" {
+	on_one_and_three lost_beside_others
+}
+
+@test "--once-in --also: a run that somebody asks to stop, and that succeeds before it hears of that, is a success" {
+	only 0
+	redlock run -t 10m --once-in 1h --also "$KEY-2" "$KEY" sh -c '"$REDLOCK" break --yes "$1-2" >"$2/break.out" 2>"$2/break.err" &
+		until "$TOOLS/ask" "$SERVERS/0/redis.sock" HKEYS "{$1-2}:redlock" | grep -q ^break:; do sleep 0.05; done' - "$KEY" "$TMP"
+	expect 0
+	ended "$KEY" 'exit 0'
+	ended "$KEY-2" 'exit 0'
+	redlock run -n --once-in 1h "$KEY" echo again
+	[[ $status == 75 ]]
+}
+
 # ended_last KEY FIRST SECOND: the run that begins first, and ends so, ends last: it counts as the last of those that
 # share KEY. $ending: ms, no later than its end.
 ended_last() {
@@ -573,6 +604,25 @@ in_two_scripts() {
 
 @test "a run is noted with its release, which takes no further request" {
 	on_one_and_three in_two_scripts
+}
+
+# renews COUNT COMMAND [OPTION...]: a run with two keys of its own renews so many of them.
+renews() {
+	local count=$1 command=$2
+	shift 2
+	KEY+=-next
+	redlock run -t 10m "$@" --also "$KEY-2" "$KEY" "$command"
+	requests 0 >/dev/null
+	[[ ! $stderr && $(grep -c "\"$KEY\(-2\)\?\".* \"600000\" \"-\" \"0\"$" "$TMP/monitor0.out") == "$count" ]]
+}
+
+@test "several keys are renewed before their release only if --once-in or --min-hold depends on it" {
+	only 0
+	monitor 0
+	renews 0 true
+	renews 2 true --once-in 1h
+	renews 0 false --once-in 1h
+	renews 2 false --min-hold 10m
 }
 
 # ---------------------------------------------------------------- --once-in

@@ -361,6 +361,16 @@ connections() {
 	wait_until 'have 0 "$A" "$B"'
 }
 
+@test "--min-hold keeps none if one was lost while COMMAND ran, even if nobody noticed" {
+	local count
+	for count in 1 3; do
+		use "$count"
+		redlock run --quarantine 0 --min-hold 10m --also "$B" "$A" sh -c 'for i in $1; do "$TOOLS/ask" "$SERVERS/$i/redis.sock" DEL "$2"; done' - "$(seq -s ' ' 0 $((count - 1)))" "$B"
+		[[ $status == 0 && $stderr == "redlock: $B: the lock was gone before COMMAND ended: "* ]]
+		wait_until 'have 0 "$A" "$B"'
+	done
+}
+
 # ---------------------------------------------------------------- acquire, release, extend
 
 @test "acquire prints one token for all; extend and release take it, whatever the order of the keys" {
