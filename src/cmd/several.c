@@ -20,6 +20,7 @@ struct taking {
 	struct session *sorted[LOCKS_MOST];
 	bool held[LOCKS_MOST];     /* of the sorted */
 	bool answered[LOCKS_MOST]; /* its servers have, at least once */
+	struct deadline brief;     /* of all brief waits; 0: there was none */
 	size_t chosen[LOCKS_MOST], chosen_count; /* for each_chosen */
 };
 
@@ -252,7 +253,8 @@ static bool may_come_back(const struct taking *taking, size_t refused)
 	const struct busy *busy = &each->answer.busy;
 
 	return refused > 0 && is_busy(taking, refused) && busy->held >= 0 &&
-	       busy->held < ROUNDS_REFUSED * each->quorum.timeout;
+	       busy->held < ROUNDS_REFUSED * each->quorum.timeout &&
+	       (taking->brief.at == 0 || !deadline_passed(taking->brief));
 }
 
 /* An answer that decides all; count: there is none. */
@@ -326,9 +328,12 @@ static void wait_for(struct taking *taking, size_t refused, bool briefly)
 	events = watchdogs_interrupt(&watchdogs, patience->interrupt);
 	if (events >= 0)
 		moment.interrupt = events;
+	if (briefly && taking->brief.at == 0)
+		taking->brief =
+			deadline_in(ROUNDS_REFUSED * each->quorum.timeout);
 	if (briefly) {
 		moment.wait = true;
-		moment.limit = ROUNDS_REFUSED * each->quorum.timeout;
+		moment.limit = deadline_left(taking->brief);
 		moment.tries = 0;
 		waiter_init(&brief, &moment);
 	}

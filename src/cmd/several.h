@@ -19,7 +19,9 @@
  * for less than that. After that time only a process that holds all of its own earlier keys,
  * too, still has the key. Of all these processes, consider the one that was refused the
  * last key: the holder of that key was refused none, so it runs. A process that was
- * refused its first key need not wait.
+ * refused its first key need not wait. The time is one for all the keys that a process waits
+ * for in this way, so -n ends soon, however many they are. It is enough for many keys if all
+ * servers answer at once; if some are down, all processes may give up.
  *
  * A key may have servers of its own, so an outage may affect one key only. It is waited
  * through if those servers have answered before, or if the wait has a limit. As it may last,

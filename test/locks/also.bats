@@ -205,6 +205,24 @@ together() {
 	have 0 "$A"
 }
 
+@test "with -n the time to wait for keys that were just taken is one for all of them" {
+	use 1
+	local first second
+	first=$("$REDLOCK" acquire "$B")
+	spawn run "$REDLOCK" run -n --server-timeout 2s --also "$B" --also "$C" "$A" true
+	wait_until 'KEY=$B queued 1'
+	second=$("$REDLOCK" acquire "$C")
+	pause 4
+	"$REDLOCK" release "$B" "$first"
+	wait_until 'KEY=$C queued 1 || ! is_running run'
+	pause 4
+	"$REDLOCK" release "$C" "$second"
+	finish run
+	# a time for each would be enough
+	expect 75 '' "redlock: $C: held .*"
+	have 0 "$A"
+}
+
 @test "a signal during the wait gives all back" {
 	use 3
 	somebody "$B"
