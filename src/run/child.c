@@ -329,13 +329,15 @@ int child_start(struct child *child, char *const command[], struct job *job,
 	return start.cause;
 }
 
-/* For kill(2): the group that it was given or leads now, or itself. */
+/* For kill(2): the group that it was given or leads now, or itself. A group that has its
+ * leader in another pid namespace has no number here, but 0; that would be ours. */
 static pid_t target_of(const struct child *child)
 {
 	pid_t group = getpgid(child->pid);
 
-	return group == child->group || group == child->pid ? -group
-							    : child->pid;
+	return group > 0 && (group == child->group || group == child->pid)
+		       ? -group
+		       : child->pid;
 }
 
 void child_signal(const struct child *child, int number)

@@ -653,6 +653,38 @@ shell_script() {
 	key_free 0
 }
 
+# in_namespace NAME COMMAND: in_terminal, COMMAND in a pid namespace of its own, where the terminal, the session and
+# the process group are those of outside, and have no numbers.
+in_namespace() {
+	[[ $(id -u) == 0 ]] || skip "a pid namespace needs root"
+	in_terminal "$1" "unshare --pid --fork --kill-child --mount-proc sh -c '$2'${3-}"
+}
+
+# hearer FILE: the process id, out here, of the first tools/hear.pl of one signal that writes this file; and of its parent.
+hearer() {
+	pgrep -ofx "perl $HEAR $1 [^ ]* [A-Z0-9]+( [0-9])?"
+}
+
+parent_of_hearer() {
+	ps -o ppid= -p "$(hearer "$1")" | xargs
+}
+
+@test "in a pid namespace of the same job a signal to redlock alone reaches COMMAND alone" {
+	in_namespace session "$REDLOCK run $KEY perl $HEAR $TMP/heard $TMP/stop USR1; echo \$? >$TMP/status" \
+		" | perl $HEAR $TMP/beside $TMP/stop USR1,USR2"
+	wait_until '[[ $(heard ready) == 1 && $(heard ready "$TMP/beside") == 1 ]]'
+	kill -USR1 "$(parent_of_hearer "$TMP/heard")"
+	wait_until '[[ $(heard USR1) == 1 ]]'
+	# perl takes USR1 first
+	kill -USR2 "$(pgrep -fx "perl $HEAR $TMP/beside .*")"
+	wait_until '[[ $(heard USR2 "$TMP/beside") == 1 ]]'
+	[[ $(heard USR1 "$TMP/beside") == 0 ]]
+	touch "$TMP/stop"
+	finish session
+	[[ $status == 0 && $(<"$TMP/status") == 0 ]]
+	key_free 0
+}
+
 @test "a COMMAND that sends redlock signals all the time keeps its lock" {
 	at_terminal "$REDLOCK" run --quarantine 0 -t 2s "$KEY" perl -e '$SIG{USR1} = "IGNORE"; my $end = time + 4;
 		kill USR1 => getppid while time < $end; exit 6' </dev/null
