@@ -51,7 +51,7 @@ struct tree tree_of(pid_t command, pid_t group, pid_t session, int64_t since,
 		.session = session,
 		.since = since,
 		.badge = badge,
-		.shared = group == 0 ? getpgid(command) : 0,
+		.shared = group == 0 ? getpgid(command) : -1,
 		.pidfd = process_pidfd(command),
 	};
 
@@ -150,7 +150,7 @@ static bool is_in_group(const struct tree *tree, const struct process *process)
 	if (tree->group != 0)
 		return process->group == tree->group &&
 		       process->session == tree->session;
-	return tree->shared > 0 && process->group == tree->shared &&
+	return tree->shared >= 0 && process->group == tree->shared &&
 	       process_carries(process->pid, tree->badge);
 }
 
@@ -452,7 +452,7 @@ static void signal_command(const struct tree *tree, int number)
 
 static void signal_group(struct tree *tree, int number)
 {
-	bool shared = tree->shared > 0;
+	bool shared = tree->shared >= 0;
 
 	check_group(tree);
 	if (tree->group != 0)

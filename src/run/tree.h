@@ -45,7 +45,8 @@
  *
  * With a terminal COMMAND shares its group with redlock and the rest of the
  * pipeline. Then only the members that carry the lock's badge belong to
- * COMMAND.
+ * COMMAND, and each is signalled by itself. In a pid namespace that shares the
+ * terminal that group has no number, but 0 for all.
  *
  * Reads /proc: proc(5).
  */
@@ -69,7 +70,7 @@ struct tree {
 	const char *badge;
 	bool in_time; /* must be dead at the deadline, rather than killed from it on */
 	int pidfd;             /* of COMMAND, or -1 */
-	pid_t shared;          /* the group that it shares */
+	pid_t shared;          /* the group that it shares; -1: none */
 	int64_t told;          /* ms: when it was first signalled; 0: not yet */
 	bool checked;          /* whether the pidfd is COMMAND's */
 	bool gone;             /* COMMAND was reaped before we looked at it */

@@ -685,6 +685,36 @@ parent_of_hearer() {
 	key_free 0
 }
 
+@test "in a pid namespace of the same job all of COMMAND gets SIGTERM, and SIGKILL: after --max-hold, a loss, and if redlock is killed or stopped" {
+	local way option ways=(hold loss kill stop)
+	# one of its processes has lost its parent
+	cat >"$TMP/command" <<-END
+		(perl $HEAR \$1 $TMP/never TERM,INT &)
+		exec perl $HEAR \$1 $TMP/never TERM 2
+	END
+	for way in "${ways[@]}"; do
+		option=
+		[[ $way != hold ]] || option="--max-hold $((4 * SLOW))s"
+		in_namespace "$way" "$REDLOCK run --quarantine 0 -t $((9 * SLOW))s -k $((2 * SLOW))s $option $KEY-$way \
+			sh $TMP/command $TMP/heard-$way; echo \$? >$TMP/status-$way
+			until [ -e $TMP/end ]; do sleep 0.05; done"
+	done
+	for way in "${ways[@]}"; do wait_until "[[ \$(heard ready $TMP/heard-$way) == 3 ]]"; done
+	rcli 0 DEL "$KEY-loss"
+	kill -KILL "$(parent_of_hearer "$TMP/heard-kill")"
+	local stopped
+	stopped=$(parent_of_hearer "$TMP/heard-stop")
+	stop_process "$stopped"
+	for way in "${ways[@]}"; do
+		wait_until "[[ \$(heard TERM $TMP/heard-$way) == 3 ]]"
+		wait_until "! pgrep -fx 'perl $HEAR $TMP/heard-$way .*'"
+	done
+	kill -CONT "$stopped"
+	touch "$TMP/end"
+	for way in "${ways[@]}"; do finish "$way"; done
+	[[ $(cat "$TMP"/status-{hold,loss,kill,stop} | xargs) == '124 76 137 76' ]]
+}
+
 @test "a COMMAND that sends redlock signals all the time keeps its lock" {
 	at_terminal "$REDLOCK" run --quarantine 0 -t 2s "$KEY" perl -e '$SIG{USR1} = "IGNORE"; my $end = time + 4;
 		kill USR1 => getppid while time < $end; exit 6' </dev/null
