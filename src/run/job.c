@@ -107,15 +107,28 @@ static int start_bystander(struct job *job)
 
 /* --- in redlock --------------------------------------------------------- */
 
-int job_start(struct job *job)
+/* 0: there is none; -1 with errno: we cannot know. Without a /dev/tty that we may open, as
+ * in a chroot, one of descriptors 0 to 2 may be the terminal of our session. */
+static int open_terminal(void)
 {
 	int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	int why = errno;
+
+	if (terminal >= 0 || why == EMFILE || why == ENFILE || why == ENOMEM)
+		return terminal;
+	for (int fd = 0; why != ENXIO && fd <= 2; fd++)
+		if (tcgetsid(fd) == getsid(0))
+			return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return 0;
+}
+
+int job_start(struct job *job)
+{
+	int terminal = open_terminal();
 
 	*job = (struct job){0};
-	if (terminal < 0) /* there is none, unless we cannot know */
-		return errno == EMFILE || errno == ENFILE || errno == ENOMEM
-			       ? -1
-			       : 0;
+	if (terminal <= 0)
+		return terminal;
 	job->terminal = terminal;
 	job->foreground = tcgetpgrp(terminal) == getpgrp();
 	job->known =

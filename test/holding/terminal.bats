@@ -825,3 +825,28 @@ parent_of_hearer() {
 	done
 	key_free 0
 }
+
+# native: valgrind does not stop what it runs by SIGTSTP or SIGTTOU
+# bats test_tags=native
+@test "where /dev/tty is missing, or may not be opened, COMMAND has the terminal all the same, which is on its descriptors" {
+	local without
+	for without in 'mount -t tmpfs none /dev' 'mount --bind /dev/tty /dev/tty && mount -o remount,bind,nodev /dev/tty'; do
+		at_terminal "${MOUNTS[@]}" sh -c "$without"' && exec bash --norc --noprofile --noediting -i' <<-STEPS
+			see ready> $
+			type $REDLOCK run $KEY cat
+			type word
+			see word\r\nword\r\n
+			key ^Z
+			see Stopped(.|\n)*ready> $
+			type fg
+			see cat\r\n
+			type again
+			see again\r\nagain\r\n
+			key ^C
+			see ready> $
+			type exit \$?
+		STEPS
+		[[ $status == 130 ]]
+		key_free 0
+	done
+}
