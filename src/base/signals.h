@@ -68,6 +68,13 @@ bool signals_tell_to_end(void);
 /* From now on this one is heeded, even if the parent has set it to be ignored. */
 void signals_heed(int number);
 
+/* Whether it is how a terminal, a shell or a user ends a process. */
+static inline bool signals_is_end(int number)
+{
+	return number == SIGHUP || number == SIGINT || number == SIGQUIT ||
+	       number == SIGTERM;
+}
+
 /* Whether it stops a process. */
 static inline bool signals_is_stop(int number)
 {

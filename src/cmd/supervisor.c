@@ -175,23 +175,17 @@ static struct deadline next_due(struct supervisor *supervisor)
 		deadline_earlier(stop, watchdogs_due(&supervisor->watchdogs)));
 }
 
-static bool is_end(int number)
-{
-	return number == SIGINT || number == SIGQUIT || number == SIGTERM ||
-	       number == SIGHUP;
-}
-
 /* By SIGKILL in the end. Before that come stops, which are not the user's. */
 static bool is_being_killed(struct supervisor *supervisor)
 {
 	return supervisor->max_hold.begun || guard_kills(&supervisor->guard);
 }
 
-/* COMMAND has got it, but takes it only if somebody continues it (job.h). Not if ^Z, which
- * has come as well, has stopped it: then it stays so until `fg`. */
-static void continue_stopped(struct supervisor *supervisor, int number)
+/* COMMAND has got it with the whole job, but takes it only if somebody continues it (job.h).
+ * Not if ^Z, which has come as well, has stopped it: then it stays so until `fg`. */
+static void continue_stopped(struct supervisor *supervisor)
 {
-	if (is_end(number) && process_state(supervisor->child.pid) == 'T' &&
+	if (process_state(supervisor->child.pid) == 'T' &&
 	    (signals_pending() & signals_bit(SIGTSTP)) == 0 &&
 	    !is_being_killed(supervisor))
 		child_signal(&supervisor->child, SIGCONT);
@@ -211,13 +205,17 @@ static bool take_signal(struct supervisor *supervisor)
 	while (number == SIGCHLD);
 	if (number == 0)
 		return false;
-	supervisor->ends |= is_end(number);
+	supervisor->ends |= signals_is_end(number);
 	shared = job_has_got(&supervisor->job, number, sender,
 			     next_due(supervisor)) &&
 		 child_shares_group(&supervisor->child);
 	if (!shared)
 		child_signal(&supervisor->child, number);
-	continue_stopped(supervisor, number);
+	else if (signals_is_end(number))
+		continue_stopped(supervisor);
+	/* a stop that came as well is read later, and nobody would continue COMMAND */
+	if (signals_is_end(number) && !job_has_terminal(&supervisor->job))
+		signals_take(signals_bit(SIGTSTP));
 	return shared && number == SIGTSTP;
 }
 

@@ -349,7 +349,7 @@ void child_signal(const struct child *child, int number)
 	target = target_of(child);
 	kill(target, number);
 	/* a stopped process takes no other signal */
-	if (number == SIGTERM || number == SIGHUP)
+	if (signals_is_end(number))
 		kill(target, SIGCONT);
 }
 

@@ -71,7 +71,8 @@ int child_start(struct child *child, char *const command[], struct job *job,
 		struct guard *guard, struct deadline latest);
 
 /* Sends a signal to COMMAND's group, even if COMMAND has left the group that it
- * was started in; or to COMMAND alone if it shares redlock's group. */
+ * was started in; or to COMMAND alone if it shares redlock's group. A signal that is to
+ * end it continues it as well. */
 void child_signal(const struct child *child, int number);
 
 /* Whether COMMAND is in redlock's group now. */

@@ -345,6 +345,45 @@ renewed() {
 	done
 }
 
+@test "a TSTP that comes together with HUP, INT, QUIT or TERM does not leave COMMAND stopped" {
+	local signal
+	# redlock waits for a member of its group that is sending signals, and so reads both at once
+	for signal in HUP INT QUIT TERM; do
+		spawn "$signal" perl -e '
+			my ($signal, $heard, @run) = @ARGV;
+			my $redlock = fork // die;
+			exec @run if !$redlock;
+			select undef, undef, undef, 0.02 until -s $heard;
+			kill $_ => $redlock for "USR1", "TSTP", $signal;
+			waitpid $redlock, 0;
+			exit $? >> 8;
+		' "$signal" "$TMP/heard$signal" "$REDLOCK" run "$KEY-$signal" perl "$HEAR" "$TMP/heard$signal" "$TMP/stop" "USR1,$signal"
+	done
+	for signal in HUP INT QUIT TERM; do
+		wait_until "[[ \$(heard $signal $TMP/heard$signal) == 1 && \$(heard USR1 $TMP/heard$signal) == 1 ]]"
+	done
+	touch "$TMP/stop"
+	for signal in HUP INT QUIT TERM; do
+		finish "$signal"
+		expect 0
+	done
+}
+
+@test "HUP, INT, QUIT and TERM continue a COMMAND that has yet to take a TSTP" {
+	local signal
+	for signal in HUP INT QUIT TERM; do
+		spawn holder "$REDLOCK" run "$KEY" "$TOOLS/vforks" "$TMP/never"
+		wait_until '[[ -s $TMP/holder.out ]]'
+		kill -TSTP "$(pid holder)"
+		# its child has stopped
+		wait_until '[[ $(state "$(child_named "$(child_named "$(pid holder)" vforks)" vforks)") == T ]]'
+		kill "-$signal" "$(pid holder)"
+		finish holder 10
+		died_of "$signal"
+		key_free 0
+	done
+}
+
 @test "a storm of CONT and WINCH neither ends a run nor keeps it from being renewed" {
 	spawn holder "$REDLOCK" run -t 6s -k 1s --server-timeout 1s "$KEY" sh -c "until [ -e $TMP/stop ]; do sleep 0.02; done; exit 3"
 	wait_until '! key_free 0'
