@@ -583,6 +583,45 @@ open_transaction() {
 	echo 'COMMIT;'
 }
 
+# stand_by NAME: a host starts systemd's service.
+stand_by() {
+	local start
+	start=$(sed -n 's/^ExecStart=//p' scheduler.service)
+	# shellcheck disable=SC2086 # words, as systemd has them
+	spawn "$1" env HOST="$1" $start
+}
+
+@test "systemd's service runs on one host, gets one SIGTERM when that stops it, and then runs on another one" {
+	example redlock-run.1 'stand by, and one of them' | sed "s#/usr/bin/#$TMP/bin/#g" >scheduler.service
+	program bin/scheduler <<-end
+		exec perl "$HEAR" "\$TMP/\$HOST" "\$TMP/end.\$HOST" TERM,USR1
+	end
+	grep -qx 'Environment=REDLOCK_SERVERS=.*' scheduler.service
+	stand_by one
+	wait_until '[[ $(heard ready one) == 1 ]]'
+	stand_by other
+	wait_until '(($(rcli 0 ZCARD "{scheduler}:redlock:queue") == 1))'
+	# as systemd does
+	grep -qx 'KillMode=mixed' scheduler.service
+	kill -TERM "$(pid one)"
+	kill -CONT "$(pid one)"
+	wait_until '[[ $(heard TERM one) == 1 ]]'
+	# what is handed on keeps its order
+	kill -USR1 "$(pid one)"
+	wait_until '[[ $(heard USR1 one) == 1 ]]'
+	[[ $(heard TERM one) == 1 && ! -e other ]]
+	touch end.one
+	finish one
+	expect 0
+	wait_until '[[ $(heard ready other) == 1 ]]'
+	touch end.other
+	finish other
+	expect 0
+	[[ $(type -P systemd-analyze) ]] || skip "systemd is not here to read it"
+	run systemd-analyze verify "$TMP/scheduler.service"
+	[[ $status == 0 && $output != *scheduler.service*:*:* ]]
+}
+
 @test "the migration in SQLite: the database refuses a smaller fence, also of two at once" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	local sqlite
