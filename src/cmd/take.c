@@ -54,7 +54,8 @@ static void complain_busy(const struct session *session,
 	 * another machine has KEY */
 	if (session->settings->conflict_code == 0)
 		return;
-	if (busy->held >= 0 && !busy->has_run && !busy->holder.over)
+	if (busy->held >= 0 && !busy->has_run && !busy->holder.over &&
+	    busy->outage == NULL)
 		busy->usual = usual_of(lock);
 	if (busy->has_run)
 		run_print_success(&text, &lock->success, lock->wish.once_in);
@@ -104,12 +105,34 @@ static enum lock_result take(struct session *session,
 			     struct error *error)
 {
 	struct waiter waiter;
+	enum lock_result result;
 
 	waiter_init(&waiter, patience);
 	*about = &session->lock;
-	return session->count == 1
-		       ? waiter_acquire(&waiter, &session->lock, busy, error)
-		       : several_take(session, &waiter, about, busy, error);
+	if (session->count > 1)
+		return several_take(session, &waiter, about, busy, error);
+	result = waiter_acquire(&waiter, &session->lock, &session->answer.busy,
+				error);
+	*busy = session->answer.busy;
+	return result;
+}
+
+/* COMMAND does not run without the lock if it might run beside those who had KEY, or another
+ * of the keys, when servers were last heard: it is as if they had it still. */
+static enum lock_result hold_back(struct session *session, struct lock **about,
+				  struct busy *busy, const struct error *error)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		struct session *each = session_at(session, i);
+
+		if (!each->lock.seen_busy)
+			continue;
+		*about = &each->lock;
+		*busy = each->answer.busy;
+		busy->outage = error->text;
+		return LOCK_BUSY;
+	}
+	return LOCK_ERROR;
 }
 
 static void tell_granted(const struct session *session)
@@ -207,6 +230,9 @@ struct taken cmd_take(struct session *session, pid_t pid, const char *label)
 	log_hurry(true);
 	result = take(session, &patience, &about, &busy, &error);
 	log_hurry(false);
+	if (result == LOCK_ERROR && error.code == EXIT_UNREACHED &&
+	    settings->unlocked)
+		result = hold_back(session, &about, &busy, &error);
 	taken.waited = session->waited = clock_ms() - start;
 	taken.signal = signals_next();
 	switch (result) {

@@ -429,6 +429,19 @@ static void on_acquire(void *context, size_t i, const struct reply *reply)
 		sizeof(ballot->token_prefix[i]));
 }
 
+void attempt_note_busy(struct lock *lock, size_t also)
+{
+	const struct ballot *ballot = &lock->ballot;
+	size_t given = ballot_count(ballot, VOTE_YES) + also;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		given += ballot_is_unacknowledged(ballot, i);
+	if (given >= quorum_size(ballot->quorum))
+		lock->seen_busy = false;
+	else if (ballot_said_no(ballot))
+		lock->seen_busy = true;
+}
+
 /* Whether the missing answers need not be heard before the votes count
  * (trust.h), or no quorum is possible. */
 static bool is_heard(void *context)
@@ -610,6 +623,7 @@ static enum lock_result take(struct lock *lock, struct wait wait,
 			break;
 		wait = next_round(lock, wait.interrupt);
 	}
+	attempt_note_busy(lock, 0);
 	busy->has_run = ballot->has_run;
 	if (!ballot_has_quorum(ballot) || ballot->alias || ballot->has_run)
 		return attempt_conclude(lock, error);

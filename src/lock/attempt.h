@@ -21,6 +21,11 @@ void attempt_read(struct lock *lock, size_t server, const struct reply *reply,
  * forgotten that somebody holds KEY. Call after trust_hear. */
 void attempt_count(struct lock *lock, size_t server, int64_t fence);
 
+/* Once a quorum has answered: lock->seen_busy is false if one has given us KEY, whether
+ * that counts or not, and else true. also: servers among them whose grant is no vote.
+ * If too few answer, what was known stands. */
+void attempt_note_busy(struct lock *lock, size_t also);
+
 /*
  * With a quorum of votes: the fence is the largest of them, and is stored on a
  * quorum before this returns. It takes a round at most, with a time of its own: the votes

@@ -157,6 +157,8 @@ struct lock {
 	bool is_to_be_told; /* a release: a quorum has to note what has ended */
 	int64_t held;       /* lock_note_held; 0: as long as this one */
 	int64_t kept; /* ms: after lock_release, for how long KEY is held still */
+	/* others had KEY when a quorum last said anything: attempt_note_busy */
+	bool seen_busy;
 	struct pick *pick; /* while a release picks a hold; else NULL */
 	struct buffer
 		ended; /* owned: what a release notes of the run; empty: there

@@ -293,6 +293,12 @@ void record_print_misfit(struct buffer *text, const struct busy *busy)
 
 void record_print_busy(struct buffer *text, const struct busy *busy)
 {
+	if (busy->outage != NULL) {
+		buffer_print(text, "when last heard: ");
+		record_print_who(text, busy);
+		buffer_print(text, "; now: %s", busy->outage);
+		return;
+	}
 	record_print_who(text, busy);
 	record_print_times(text, busy);
 	record_print_misfit(text, busy);

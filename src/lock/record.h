@@ -128,6 +128,9 @@ struct busy {
 	bool split;     /* several try, and none may have it */
 	/* a quorum granted it, and had one vote too few when the fence was raised */
 	bool unraised;
+	/* it was so when servers were last heard, and this is why they are not heard
+	 * now; NULL: they are */
+	const char *outage;
 };
 
 /* Appends "web3 pid 812 'backup.sh'". */
@@ -146,7 +149,8 @@ void record_print_times(struct buffer *text, const struct busy *busy);
 /* Appends ": use -P 3, as they do" if one of the two has forgotten -P. */
 void record_print_misfit(struct buffer *text, const struct busy *busy);
 
-/* All three: "held by web3 pid 812 'backup.sh' for 4m10s". */
+/* All three: "held by web3 pid 812 'backup.sh' for 4m10s". In an outage: "when last heard:
+ * held by web3 pid 812 'backup.sh'; now: " and why. */
 void record_print_busy(struct buffer *text, const struct busy *busy);
 
 #endif

@@ -512,6 +512,21 @@ static bool is_barred_out(const struct queue *queue)
 		       ballot->quorum->count - quorum_size(ballot->quorum);
 }
 
+/* Servers whose grant does not count yet, and that have named others before: they have
+ * not been restarted since, so those have let go of KEY. */
+static size_t count_freed(const struct queue *queue)
+{
+	const struct ballot *ballot = &queue->lock->ballot;
+	size_t freed = 0;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		freed += ballot->vote[i] == VOTE_QUARANTINED &&
+			 trust_is_new(ballot, i) &&
+			 queue->requests.at[i].refused > 0 &&
+			 !quorum_has_broken(ballot->quorum, i);
+	return freed;
+}
+
 /* Says once that too few servers are left, until a quorum has answered again.
  * A new attempt knows nothing of the outage yet, so it is remembered. */
 static void watch_outage(struct queue *queue)
@@ -590,6 +605,7 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 			return LOCK_ERROR;
 		}
 		trust_weigh(ballot);
+		attempt_note_busy(lock, count_freed(queue));
 		wake = deadline_earlier(now.until, trust_next(ballot));
 		if (ballot_has_quorum(ballot) && is_heard(queue, &wake))
 			return win(queue, wait.interrupt, error);

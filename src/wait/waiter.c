@@ -252,6 +252,7 @@ static void renew_dead(struct quorum *quorum)
 static enum lock_result attempt(struct waiter *waiter, struct lock *lock,
 				struct busy *busy, struct error *error)
 {
+	struct busy before = *busy;
 	enum lock_result result;
 
 	waiter->tries++;
@@ -261,6 +262,8 @@ static enum lock_result attempt(struct waiter *waiter, struct lock *lock,
 			      waiter->patience->interrupt},
 		busy, error);
 	meet(waiter, &lock->ballot);
+	if (result == LOCK_ERROR && lock->seen_busy)
+		*busy = before; /* who had it when that was last said */
 	if (result == LOCK_ERROR)
 		renew_dead(lock->ballot.quorum);
 	return result;

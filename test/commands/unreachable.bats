@@ -141,21 +141,87 @@ redlock: $KEY: .*: it has known KEY for only .*: $SAYS"
 	[[ $(<"$TMP/died.err") != *"$SAYS"* ]]
 }
 
+# held_back NAME [WHY]: COMMAND was not run beside the holder that servers had named: 75, and a line says both.
+held_back() {
+	finish "$1"
+	stderr=$(grep 'when last heard' <<<"$stderr")
+	expect 75 '' "redlock: $KEY: when last heard: held by .*; now: .*${2-}"
+	[[ ! -e $TMP/ran ]]
+}
+
+# seen_busy NAME OPTION...: a run with these that is refused KEY, has time, and would run without the lock.
+seen_busy() {
+	spawn "$1" "$REDLOCK" run -v -w $((6 * SLOW))s --unreachable run --server-timeout 300ms "${@:2}" "$KEY" touch "$TMP/ran"
+	wait_until "grep -q ': held by another' '$TMP/$1.err'"
+}
+
+# what_was_busy N: N servers that die once KEY was seen to be busy.
+what_was_busy() {
+	local name names=(queue poll tries shared permits reentrant also)
+	servers_start "$1"
+	take
+	seen_busy queue --status-fd 9 9>"$TMP/status"
+	seen_busy poll --poll
+	seen_busy shared -s
+	seen_busy permits -P 3
+	seen_busy reentrant -r
+	seen_busy also --also "$KEY-2"
+	seen_busy quiet -E 0
+	seen_busy tries --poll="${SLOW}s" --tries 5
+	wait_until 'queued 6'
+	eval "server_kill {0..$(($1 - 1))}"
+	for name in "${names[@]}"; do held_back "$name"; done
+	[[ $(json .outcome "$TMP/status") == '"busy"' ]]
+	finish quiet
+	[[ $status == 0 && ! -e $TMP/ran && $stderr != *'when last heard'* ]]
+}
+
+@test "once KEY was seen to be busy, an outage until the wait is over is no reason to run beside its holder: one server" {
+	what_was_busy 1
+}
+
+@test "once KEY was seen to be busy, an outage until the wait is over is no reason to run beside its holder: three servers" {
+	what_was_busy 3
+}
+
+@test "nor is a server without memory for a place in its queue, or that has lost the holder and has no vote yet" {
+	local count i key=$KEY
+	for count in 1 3; do
+		servers_start "$count"
+		KEY=$key-lost
+		take
+		seen_busy "lost$count" --quarantine 1000s
+		wait_until 'queued 1'
+		eval "server_restart {0..$((count - 1))}"
+		wait_until '! key_free 0' # its own, and no vote
+		servers_start "$count"
+		KEY=$key-full
+		take
+		for ((i = 0; i < count; i++)); do rcli "$i" CONFIG SET maxmemory 1; done
+		seen_busy "full$count"
+	done
+	for count in 1 3; do
+		KEY=$key-lost held_back "lost$count" 'up for only .*'
+		KEY=$key-full held_back "full$count" memory.*
+	done
+}
+
 # native: a title, which valgrind keeps
 # bats test_tags=native
 @test "ps does not show it as one that waits" {
-	local name
-	hold
+	local name key=$KEY also=()
+	servers_start 1 # which have no vote yet when their holders are gone
 	for name in one both; do
-		spawn $name "$REDLOCK" run --unreachable run --server-timeout 300ms -w 8s ${also-} "$KEY" sh -c ': >"$0"; exec sleep 300' "$TMP/$name.on"
-		local also=--also=$KEY-2
+		KEY=$key-$name
+		take
+		spawn $name "$REDLOCK" run --unreachable run --quarantine 1000s -w $((6 * SLOW))s "${also[@]}" "$KEY" sh -c ': >"$0"; exec sleep 300' "$TMP/$name.on"
+		wait_until 'queued 1 && grep -q "waiting" "/proc/$(pid $name)/cmdline"'
+		give_back
+		also=(--also "$key-more")
 	done
-	wait_until 'grep -q "waiting" "/proc/$(pid one)/cmdline" && grep -q "waiting" "/proc/$(pid both)/cmdline"'
-	server_stop 0
-	wait_until '[[ -e $TMP/one.on && -e $TMP/both.on ]]'
-	server_continue 0
 	for name in one both; do
-		[[ $(tr -d '\0' <"/proc/$(pid $name)/cmdline") == "redlock: $KEY: without the lock" ]]
+		wait_until '[[ -e $TMP/$name.on ]]'
+		[[ $(tr -d '\0' <"/proc/$(pid $name)/cmdline") == "redlock: $key-$name: without the lock" ]]
 		kill "$(pid $name)"
 		finish $name
 		[[ $status == 143 ]]
