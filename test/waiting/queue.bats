@@ -601,6 +601,28 @@ first_asked_twice() {
 	assert_exclusive "$TMP/stamps" 6
 }
 
+@test "waiters that are cut off when their turn comes are passed over, and have their old places when they are back" {
+	local name
+	servers_start 1
+	proxies_start
+	take
+	for name in a b c; do line_up $name -S "$(proxy_urls)"; done
+	touch "$TMP/d.stay"
+	line_up d
+	proxy_ears 0 reset
+	rcli 0 CLIENT KILL TYPE pubsub
+	wait_until 'listening 1'
+	give_back
+	wait_until 'ran d'
+	wait_turn e
+	wait_until 'listening 2' # d, too
+	proxy_ears 0 pass
+	wait_until 'listening 5 && queued 4'
+	touch "$TMP/d.end"
+	in_line d a b c e
+	wait_until no_trace
+}
+
 @test "an outage is told once and waited through" {
 	servers_start 3
 	TAKEN_FOR=6s take # servers that come back empty have no vote for so long
