@@ -28,9 +28,9 @@ struct signals_mask {
  * ignored from here on (a write then fails), SIGCHLD is not. */
 void signals_init(void);
 
-/* Until signals_open: a signal that ends us, one of those that others send for that, has
- * act called before, in its handler, so act must be async-signal-safe. A signal that the
- * parent has set to be ignored stays ignored. */
+/* Until signals_open: before one of the usual signals ends us, its handler calls act, so
+ * act must be async-signal-safe. A signal that the parent has set to be ignored stays
+ * ignored. */
 void signals_call_before_end(void (*act)(int number));
 
 /* A descriptor that is readable once a signal has come that would end us;

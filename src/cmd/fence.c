@@ -70,9 +70,9 @@ static int lock_file(struct fence_file *file, struct deadline until)
 		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
 			return complain(file->path, "lock");
 		if (deadline_passed(until)) {
-			log_error("%s: one process, or several in turn, have "
-				  "kept it locked for %s: fuser(1) names those "
-				  "that have it open",
+			log_error("%s: other processes have kept it locked "
+				  "for %s, one or several in turn: fuser(1) "
+				  "names those that have it open",
 				  file->path, duration_format(text, PATIENCE));
 			return EXIT_SYSTEM;
 		}

@@ -21,8 +21,8 @@ void attempt_read(struct lock *lock, size_t server, const struct reply *reply,
  * forgotten that somebody holds KEY. Call after trust_hear. */
 void attempt_count(struct lock *lock, size_t server, int64_t fence);
 
-/* Once a quorum has answered: lock->seen_busy is false if one has given us KEY, whether
- * that counts or not, and else true. also: servers among them whose grant is no vote.
+/* Once a quorum has answered: lock->seen_busy is false if a quorum has granted us KEY, even
+ * if the grants are no votes, and true otherwise. also: servers whose grant is no vote.
  * If too few answer, what was known stands. */
 void attempt_note_busy(struct lock *lock, size_t also);
 

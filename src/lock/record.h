@@ -128,8 +128,8 @@ struct busy {
 	bool split;     /* several try, and none may have it */
 	/* a quorum granted it, and had one vote too few when the fence was raised */
 	bool unraised;
-	/* it was so when servers were last heard, and this is why they are not heard
-	 * now; NULL: they are */
+	/* why the servers do not answer now: all above is from when they last did;
+	 * NULL: they answer */
 	const char *outage;
 };
 

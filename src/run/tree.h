@@ -45,8 +45,8 @@
  *
  * With a terminal COMMAND shares its group with redlock and the rest of the
  * pipeline. Then only the members that carry the lock's badge belong to
- * COMMAND, and each is signalled by itself. In a pid namespace that shares the
- * terminal that group has no number, but 0 for all.
+ * COMMAND, and each is signalled by itself. If we are in a pid namespace inside
+ * the job, the number of that group is 0 for all.
  *
  * Reads /proc: proc(5).
  */

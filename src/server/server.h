@@ -194,7 +194,7 @@ void server_withdraw(struct server *server);
 bool server_is_silent(const struct server *server);
 
 /* What is asked next is about another KEY, and nothing that was asked before has to be
- * executed. A node of a cluster that is silent is left, as that KEY may be at another node.
+ * executed. A silent node of a cluster is disconnected, as that KEY may be at another node.
  * For each KEY that turns out to be at the silent one the server fails at once, and the
  * refusal is that of the first time. */
 void server_turn(struct server *server);

@@ -175,7 +175,7 @@ __import__("signal").pause()
 	wait_until '[[ -e $FILE.held ]]'
 	SECONDS=0
 	redlock fence "$FILE" 7
-	expect 71 '' "redlock: $FILE: one process, or several in turn, have kept it locked for 10s: fuser\(1\) names those that have it open"
+	expect 71 '' "redlock: $FILE: other processes have kept it locked for 10s, one or several in turn: fuser\(1\) names those that have it open"
 	((SECONDS >= 9))
 	has 5
 	kill -9 "$(pid other)"
@@ -205,7 +205,7 @@ while True:
 ' "$FILE"
 	wait_until '[[ -e $FILE.held ]]'
 	redlock fence "$FILE" 7
-	expect 71 '' "redlock: $FILE: one process, or several in turn, have kept it locked for 10s: .*"
+	expect 71 '' "redlock: $FILE: other processes have kept it locked for 10s, .*"
 	has 5
 	kill -9 -- "-$(pid others)"
 	redlock fence "$FILE" 7
