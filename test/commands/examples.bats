@@ -592,7 +592,7 @@ stand_by() {
 }
 
 @test "systemd's service runs on one host, gets one SIGTERM when that stops it, and then runs on another one" {
-	example redlock-run.1 'stand by, and one of them' | sed "s#/usr/bin/#$TMP/bin/#g" >scheduler.service
+	example redlock-run.1 'stand by: if the service ends' | sed "s#/usr/bin/#$TMP/bin/#g" >scheduler.service
 	program bin/scheduler <<-end
 		exec perl "$HEAR" "\$TMP/\$HOST" "\$TMP/end.\$HOST" TERM,USR1
 	end
