@@ -333,12 +333,16 @@ static int read_settings(struct settings *settings,
 			 const struct command *command, char **argv,
 			 struct error *error)
 {
-	if (arguments_parse(settings, command, argv, error) < 0)
-		return -1;
-	if (settings->help != HELP_NONE || command->id == COMMAND_FENCE)
+	bool wrong = arguments_parse(settings, command, argv, error) < 0;
+
+	if (!wrong &&
+	    (settings->help != HELP_NONE || command->id == COMMAND_FENCE))
 		return 0;
+	if (wrong && command->id == COMMAND_ACQUIRE && wants_shell(argv))
+		settings->format = FORMAT_SHELL;
+	/* a complaint may have to wait for its reader, too */
 	last_words_prepare(settings);
-	return check_keys(settings, command, error) < 0 ||
+	return wrong || check_keys(settings, command, error) < 0 ||
 			       sources_read(settings, command, error) < 0 ||
 			       config_finish(settings, error) < 0
 		       ? -1
@@ -375,8 +379,6 @@ static int run_command(const struct command *command, char **argv)
 	settings_init(&settings);
 	status = get_settings(&settings, command, argv);
 	if (status != 0) {
-		if (command->id == COMMAND_ACQUIRE && wants_shell(argv))
-			settings.format = FORMAT_SHELL;
 		cmd_print_failure(&settings, status, false);
 		run_tell_failure(&settings, status);
 		if (settings.format == FORMAT_PROMETHEUS &&

@@ -774,6 +774,24 @@ status_is() {
 	status_is interrupted null null false
 }
 
+@test "a mistake that nobody reads, and then a signal: --status-fd has its line, and eval fails" {
+	local options
+	mkfifo "$TMP/full"
+	exec 7<>"$TMP/full"
+	dd if=/dev/zero bs=1M count=1 oflag=nonblock >&7 2>/dev/null || :
+	for options in 'run --status-fd 1' 'acquire --format shell'; do
+		# shellcheck disable=SC2086 # words
+		spawn redlock sh -c 'exec "$@" 2>"$0"' "$TMP/full" "$REDLOCK" $options -S bogus:// "$KEY" true
+		wait_until '((0x$(sed -n "s/^SigCgt:.//p" "/proc/$(pid redlock)/status") & 1 << 14))' # a handler of SIGTERM
+		kill -TERM "$(pid redlock)"
+		finish redlock
+		case $options in
+		run*) expect 143 '\{"outcome":"interrupted",.*\}' ;;
+		*) expect 143 '\(exit 143\)' ;;
+		esac
+	done
+}
+
 @test "--status-fd: interrupted, before any server was asked" {
 	local signal
 	mkfifo "$TMP/password"
