@@ -23,7 +23,7 @@ void attempt_count(struct lock *lock, size_t server, int64_t fence);
 
 /* Once a quorum has answered: lock->seen_busy is false if a quorum has granted us KEY, even
  * if the grants are no votes, and true otherwise. also: servers whose grant is no vote.
- * If too few answer, what was known stands. */
+ * If too few answer, it stays as it was. */
 void attempt_note_busy(struct lock *lock, size_t also);
 
 /*

@@ -99,7 +99,7 @@ static int conclude(struct holders *holders, struct error *error)
 	return -1;
 }
 
-static bool is_silent(const struct ballot *ballot, size_t i)
+static bool owes_answer(const struct ballot *ballot, size_t i)
 {
 	return ballot->quorum->servers[i].conn.owed_count > 0;
 }
@@ -169,7 +169,7 @@ int inspect_break(struct holders *holders, bool foreign, const char *why,
 	token_make(holders->token); /* names this request */
 	ballot_open(ballot, NULL);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
-		bool silent = is_silent(ballot, i);
+		bool silent = owes_answer(ballot, i);
 
 		holders->standing[i] = STANDING_UNKNOWN;
 		script_break(ballot->quorum, i, &holders->names, holders->token,
@@ -201,7 +201,7 @@ int inspect_ask(struct holders *holders, const char *digests, const char *why,
 	ballot_open(ballot, NULL);
 	for (size_t i = 0; i < ballot->quorum->count; i++) {
 		holders->standing[i] = STANDING_UNKNOWN;
-		if (is_silent(ballot, i))
+		if (owes_answer(ballot, i))
 			ballot->vote[i] = VOTE_FAILED;
 		else
 			script_ask(ballot->quorum, i, &holders->names, digests,
