@@ -59,6 +59,8 @@ void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 		lock->held > 0 ? lock->held : clock_ms() - grant->acquired;
 
 	lock->ended.length = 0;
+	if (*how == '+')
+		buffer_print(&lock->ended, "%c", *how++);
 	if (grant->acquired > 0)
 		buffer_print(&lock->ended, "%.16s %" PRId64 " %" PRId64 " ",
 			     grant->token, held, grant->fence);

@@ -98,9 +98,10 @@ end
 -- Notes the end of the token's run at a release. A run of a hash ends with the first of its holds, or
 -- else with the last. If KEY was gone by then, it was lost, however it ended.
 local function note_end(is_last)
-  local in_time
-  ended, in_time = ended:gsub('^(%S+ %S+ %S+ %S+ )%+', '%1')
-  if held == 0 and in_time == 0 then
+  local in_time = ended:byte() == 43 -- a +
+  if in_time then
+    ended = ended:sub(2)
+  elseif held == 0 then
     ended = ended:gsub('^(%S+ %S+ %S+ %S+) [es].*', '%1 lost\n') -- of exit and signal
   end
   if kind == reentrant and describe(token):match('^since=%d+%p* (%S+)') ~= ARGV[3] then
