@@ -134,8 +134,8 @@ setup() {
 		read -ra command <<<"$line"
 		redlock "${command[0]}" -q "${command[@]:1}"
 		[[ $status == 0 && $stderr == '' ]]
-		help='print only errors'
-		[[ ! $output ]] || help+=' and the result'
+		help='print only what is wrong'
+		[[ ! $output ]] || help+=', and the result'
 		"$REDLOCK" "${command[0]}" --help=all | grep -E -- "--quiet +$help\$"
 	done
 }
