@@ -8,6 +8,8 @@
 #include "lock/script.h"
 #include "lock/slots.h"
 
+#define AWAY_PAUSE 500 /* ms, at least, and as much again at most */
+
 static void note_left(struct lock *lock, const struct reply *reply, size_t at)
 {
 	int64_t left = at < reply->count ? reply->value[at].number : 0;
@@ -84,25 +86,32 @@ static bool is_nameless(const struct lock *lock)
 	       strncmp(blank, " -\n", 3) != 0;
 }
 
-/* Gives the lock back to a server that has lost it: it has been restarted
- * empty, or was out of reach when the lock was acquired, or granted another slot.
- * A permit of which only the token is known cannot be put back: N is missing; nor can
- * an owner's hold. */
-static void heal(struct lock *lock, size_t i)
+/* A permit of which only the token is known cannot be put back: N is missing; nor can an
+ * owner's hold. */
+static bool is_to_be_put_back(const struct lock *lock, size_t i)
 {
 	const struct grant *grant = &lock->grant;
 
-	if (lock->ballot.vote[i] != VOTE_GONE &&
-	    lock->ballot.vote[i] != VOTE_ELSEWHERE)
-		return;
-	if (grant->fence + grant->seen == 0 || lock->barred[i] ||
-	    (grant->slot > 0 && lock->wish.kind != KIND_PERMITS) ||
-	    is_nameless(lock))
+	return (lock->ballot.vote[i] == VOTE_GONE ||
+		lock->ballot.vote[i] == VOTE_ELSEWHERE) &&
+	       grant->fence + grant->seen > 0 && !lock->barred[i] &&
+	       (grant->slot == 0 || lock->wish.kind == KIND_PERMITS) &&
+	       !is_nameless(lock);
+}
+
+/* Gives the lock back to a server that has lost it, if a quorum keeps it: that one has been
+ * restarted empty, or was out of reach when the lock was acquired, or granted another slot. */
+static void heal(struct lock *lock, size_t i)
+{
+	struct ballot *ballot = &lock->ballot;
+
+	if (!is_to_be_put_back(lock, i) || !ballot_has_quorum(ballot))
 		return;
 	log_step("%s: the lock is gone there, put back",
-		 lock->ballot.quorum->servers[i].url.name);
+		 ballot->quorum->servers[i].url.name);
 	script_put_back(lock, i);
-	quorum_forget(lock->ballot.quorum, i);
+	quorum_forget(ballot->quorum, i);
+	ballot->vote[i] = VOTE_PENDING;
 }
 
 /*
@@ -114,6 +123,46 @@ static void heal(struct lock *lock, size_t i)
 static bool is_late(const struct lock *lock)
 {
 	return lock->grant.valid.at != 0 && deadline_passed(lock->grant.valid);
+}
+
+/* It has not answered, and may yet: it had no connection, or has lost it, or was loading. Or
+ * it was to get the lock back, and has to say whether it has. */
+static bool is_away(const struct lock *lock, size_t i)
+{
+	const struct ballot *ballot = &lock->ballot;
+	const struct quorum *quorum = ballot->quorum;
+
+	if (ballot->vote[i] == VOTE_PENDING)
+		return !server_is_up(&quorum->servers[i]) ||
+		       !quorum_is_waiting(quorum, i);
+	return is_to_be_put_back(lock, i) ||
+	       (ballot->vote[i] == VOTE_FAILED &&
+		!ballot_failed_for_good(ballot, i));
+}
+
+static bool is_any_away(const struct lock *lock)
+{
+	for (size_t i = 0; i < lock->ballot.quorum->count; i++)
+		if (is_away(lock, i))
+			return true;
+	return false;
+}
+
+bool lock_misses_servers(const struct lock *lock)
+{
+	return ballot_has_quorum(&lock->ballot) && is_any_away(lock);
+}
+
+/* When to ask those that are away. A connection has the time of a round before it is given
+ * up for a new one. */
+static struct deadline next_call(const struct lock *lock)
+{
+	int64_t round = lock->ballot.quorum->timeout;
+
+	if (!is_any_away(lock))
+		return deadline_never();
+	return deadline_in((round > AWAY_PAUSE ? round : AWAY_PAUSE) +
+			   deadline_jitter(AWAY_PAUSE));
 }
 
 enum lock_result lock_extend(struct lock *lock, struct wait wait,
@@ -145,6 +194,7 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 		lock->grant.renew =
 			deadline_at(started + lease_renewal(lock->wish.ttl));
 		ballot->renewed = true;
+		lock->next_call = next_call(lock);
 		return LOCK_OK;
 	}
 	if (lock_is_lost(lock, &handler)) {
@@ -160,30 +210,65 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 	return LOCK_ERROR;
 }
 
+/* They belong to the renewal that was good: its late answers are heard. */
+static void call_those_away(struct lock *lock)
+{
+	struct quorum *quorum = lock->ballot.quorum;
+
+	for (size_t i = 0; i < quorum->count; i++) {
+		if (!is_away(lock, i))
+			continue;
+		if (!server_is_up(&quorum->servers[i]))
+			server_renew(&quorum->servers[i]);
+		lock->ballot.vote[i] = VOTE_PENDING;
+		script_extend(lock, i);
+	}
+	lock->next_call = next_call(lock);
+}
+
 static void on_late(void *context, size_t i, const struct reply *reply)
 {
 	struct lock *lock = context;
 
-	if (!lock->ballot.renewed)
+	if (!lock->ballot.renewed || is_late(lock))
 		return;
 	on_extend(context, i, reply);
 	heal(lock, i);
+}
+
+/* Since nobody was away a connection has broken. */
+static bool is_to_call(const struct lock *lock)
+{
+	return lock->ballot.renewed && lock->next_call.at == INT64_MAX &&
+	       is_any_away(lock);
 }
 
 static bool has_news(void *context)
 {
 	const struct lock *lock = context;
 
-	return lock->listening.news;
+	return lock->listening.news || is_to_call(lock);
 }
 
 enum gathered lock_idle(struct lock *lock, struct wait wait)
 {
 	struct reply_handler handler = {lock, on_late, has_news};
-	enum gathered gathered =
-		quorum_idle(lock->ballot.quorum, wait, &handler);
 
-	if (gathered == GATHER_CERTAIN)
-		lock->listening.news = false;
-	return gathered;
+	while (!deadline_passed(wait.until)) {
+		struct deadline call = lock->ballot.renewed ? lock->next_call
+							    : deadline_never();
+
+		if (quorum_idle(lock->ballot.quorum, wait_earlier(wait, call),
+				&handler) == GATHER_INTERRUPTED)
+			return GATHER_INTERRUPTED;
+		if (lock->listening.news) {
+			lock->listening.news = false;
+			return GATHER_CERTAIN;
+		}
+		if (is_to_call(lock))
+			lock->next_call = next_call(lock);
+		else if (deadline_passed(call))
+			call_those_away(lock);
+	}
+	return GATHER_OVER;
 }

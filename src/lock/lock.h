@@ -149,6 +149,8 @@ struct lock {
 	bool barred[SERVERS_MAX];
 	/* BUSY, and busy.has_run: the run of wish.once_in */
 	struct past_run success;
+	/* after a good renewal: when to ask those that did not answer it */
+	struct deadline next_call;
 	bool hurries;        /* while the lock is held: lock_hurry */
 	bool alias_reported; /* ballot.alias, while the lock is held */
 	bool broken; /* lock_extend: NOT_HELD, as it was broken, by ... */
@@ -224,11 +226,17 @@ enum lock_result lock_extend(struct lock *lock, struct wait wait,
 			     struct error *error);
 
 /*
- * While it waits, reads what servers send late. A server that answers the last
- * renewal only now, and says that KEY is gone there, gets the lock back. CERTAIN: there
- * is reason for a renewal (listening.h).
+ * While it waits, reads what servers send late, and asks those that did not answer the last
+ * renewal again, each second or so: a server that was restarted has the lock again soon, so
+ * the next one may fail. That is a part of the renewal, whose late answers are heard, and
+ * prolongs nothing but what that server keeps: the validity stays as it was. A server that
+ * says only now that KEY is gone there gets the lock back, as a quorum has renewed it.
+ * CERTAIN: there is reason for a renewal (listening.h).
  */
 enum gathered lock_idle(struct lock *lock, struct wait wait);
+
+/* Whether it is held without some servers that may be back any moment. */
+bool lock_misses_servers(const struct lock *lock);
 
 /*
  * Has the next releases note how a run of KEY ended, in its history (runs.lua):

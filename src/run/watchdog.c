@@ -12,6 +12,7 @@
 
 #define LISTEN_AFTER 100 /* ms: a command that ends sooner needs no thread */
 #define APART 100        /* ms from a round to one that somebody asks for */
+#define FIRST_CALL 1000  /* ms: to servers that were away (lock_idle) */
 
 struct lease_times watchdog_plan(const struct lock *lock, int64_t kill_after)
 {
@@ -210,6 +211,9 @@ void watchdog_init(struct watchdog *watchdog, struct lock *lock,
 	};
 	watchdog->end = plan(watchdog).term;
 	watchdog->next = renewal_due(watchdog);
+	if (lock_misses_servers(lock))
+		watchdog->next = deadline_earlier(watchdog->next,
+						  deadline_in(FIRST_CALL));
 	watchdog->due = quorum_is_idle(lock->ballot.quorum) ? watchdog->next
 							    : deadline_at(0);
 	if (lock->listening.open)

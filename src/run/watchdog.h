@@ -4,7 +4,8 @@
  * It extends every third of the ttl, or halfway to SIGTERM if that is sooner, on its
  * own schedule however slow the last round was. A failed round is repeated at once on
  * fresh connections, then every tenth of the lease. Each new validity is told to the
- * guard.
+ * guard. If a server was away when the lock was taken, the first round is due after a
+ * second; from then on such a server is asked by itself (lock_idle).
  *
  * Why the lease is not believed too long: validity counts from the start of a
  * round that a quorum has kept. An answer that arrives when it is time to stop

@@ -45,6 +45,76 @@ lost() {
 	survives
 }
 
+# is_back_at I: the server has KEY again.
+is_back_at() {
+	wait_until 'key_held_by "$token" '"$1"
+}
+
+@test "a server that was restarted has the lock again long before the next renewal, so the next one may fail" {
+	local i
+	servers_start 3
+	server_kill 2
+	start -t 1h # renewed after 20 minutes
+	for i in 2 1 0; do # each forgets all; the next one only when the one before has the lock again
+		[[ $i == 2 ]] || server_kill "$i"
+		server_launch "$i"
+		is_back_at "$i"
+	done
+	server_kill 1
+	is_beating "$TMP/stamps"
+	touch "$TMP/end"
+	finish run
+	expect 3
+	wait_until 'key_free 0 2'
+}
+
+@test "two servers of three that were restarted at once do not get the lock back: it is lost" {
+	servers_start 3
+	start -t $((9 * SLOW))s
+	renewals 1
+	server_kill 1 2
+	server_launch 1
+	server_launch 2
+	lost
+}
+
+@test "a server whose packets were lost has the lock again long before the next renewal" {
+	net_servers_start 3
+	net_unplug 0
+	mkdir "$TMP/stamps"
+	net_spawn run "$REDLOCK" run --quarantine 0 -t 1h "$KEY" "$STAMP" -u "$TMP/end" -x 3 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	token=$(rcli 1 GET "$KEY")
+	net_heal
+	is_back_at 0
+	touch "$TMP/end"
+	finish run
+	expect 3
+}
+
+@test "a keeper, too, gives the lock back to a server that was restarted" {
+	servers_start 3
+	server_kill 0
+	token=$("$REDLOCK" acquire --quarantine 0 --pid $$ -t 1h "$KEY")
+	server_launch 0
+	is_back_at 0
+	redlock release "$KEY" "$token"
+	expect 0
+	wait_until 'key_free 0 1 2'
+}
+
+@test "a server that is away is asked again and again, those that are there are not" {
+	servers_start 3
+	scripts_known
+	server_kill 2
+	start -v -t 1h
+	wait_until '(($(grep -c "Connection refused" "$TMP/run.err") >= 10))'
+	[[ $(scripts_run 0) == 2 && $(scripts_run 1) == 2 ]] # the acquire, and a renewal
+	touch "$TMP/end"
+	finish run
+	[[ $status == 3 ]]
+}
+
 @test "a full memory ends no holder: every kind of lock is renewed, and released" {
 	servers_start 1
 	local kind
