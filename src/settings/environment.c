@@ -53,7 +53,9 @@ int environment_read_servers(struct settings *settings, struct error *error)
 	if (list == NULL)
 		return 0;
 	if (settings->server_count > 0) {
-		settings->only_tls = logins_are_only_tls(list);
+		/* those of --set have their own password */
+		settings->only_tls =
+			settings->set == NULL && logins_are_only_tls(list);
 		return 0;
 	}
 	/* environment.h says why */

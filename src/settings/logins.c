@@ -158,6 +158,20 @@ bool logins_are_only_tls(const char *servers)
 	return tls && !plain;
 }
 
+/* Nothing but the password of the environment, for -S, is ever withheld. */
+static bool is_withheld(const struct settings *settings, const struct url *url,
+			const struct secret *secret)
+{
+	return settings->only_tls && is_plain(url) && secret->text != NULL;
+}
+
+static void explain_withheld(struct buffer *text)
+{
+	buffer_print(text, "the password of the environment was not used: "
+			   "REDLOCK_SERVERS names rediss:// only, and this "
+			   "one is not encrypted");
+}
+
 static void hand_out(const struct settings *settings, struct url *url)
 {
 	const struct secret *secret = &settings->secrets[SECRET_OF_SERVERS];
@@ -175,11 +189,8 @@ static void hand_out(const struct settings *settings, struct url *url)
 		else
 			buffer_print(&advice, "name it by -S, and set "
 					      "REDLOCK_PASSWORD");
-	} else if (settings->only_tls && is_plain(url)) {
-		buffer_print(&advice,
-			     "the password of the environment was not used: "
-			     "REDLOCK_SERVERS names rediss:// only, and this "
-			     "one is not encrypted");
+	} else if (is_withheld(settings, url, secret)) {
+		explain_withheld(&advice);
 	} else {
 		url->password = xstrdup(secret->text);
 		buffer_print(&advice, "see the server's ACL, and %s",
@@ -192,14 +203,16 @@ static void hand_out(const struct settings *settings, struct url *url)
 static void hand_out_to_seeds(const struct settings *settings, struct url *url)
 {
 	const struct secret *secret = &settings->secrets[SECRET_OF_SENTINELS];
-	bool withheld = settings->only_tls && is_plain(url);
+	bool withheld = is_withheld(settings, url, secret);
 	struct buffer advice = {0};
 
 	if (url->seed_password != NULL)
 		buffer_print(&advice, "see the Sentinels' ACL, and the login "
 				      "after 'sentinel=' in their URL");
-	else if (secret->text == NULL || withheld)
+	else if (secret->text == NULL)
 		explain_lack(&advice, settings, SECRET_OF_SENTINELS);
+	else if (withheld)
+		explain_withheld(&advice);
 	else
 		buffer_print(&advice, "see the Sentinels' ACL, and %s",
 			     secret->from);

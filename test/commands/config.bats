@@ -941,6 +941,28 @@ system_file() {
 	REDLOCK_PASSWORD=hunter2 ends 77 --set b
 }
 
+@test "a set's password is for its servers, be they unencrypted and REDLOCK_SERVERS all TLS" {
+	servers_start_tcp 1
+	local url login secret
+	local -a set=(--config "$FILE" --set a)
+	url=$(server_url 0)
+	rcli 0 ACL SETUSER bob on '>hunter2' '~*' '&*' +@all
+	rcli 0 CONFIG SET requirepass hunter2
+	echo hunter2 >"$TMP/secret"
+	export REDLOCK_SERVERS=rediss://other REDLOCK_PASSWORD=wrong
+	for login in '' bob@; do
+		for secret in "password = hunter2" "password-file = $TMP/secret"; do
+			file '[a]\nserver = %s\n%s\n' "redis://$login${url#redis://}" "$secret"
+			redlock run "${set[@]}" "$KEY" echo ran
+			expect 0 ran
+			redlock list "${set[@]}"
+			expect 0
+			redlock doctor "${set[@]}"
+			[[ $status == 0 && $output == *': ok, '* ]]
+		done
+	done
+}
+
 @test "a password is not shown to others where the command line of the calling script has it" {
 	servers_start 1
 	rcli 0 CONFIG SET requirepass hunter2

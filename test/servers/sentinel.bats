@@ -815,6 +815,18 @@ sentinels_require() {
 	run -1 shows_secret "$TMP/redlock.err"
 }
 
+@test "a set's passwords are for its master and Sentinels, be they unencrypted and REDLOCK_SERVERS all TLS" {
+	sentinels_start 0
+	rcli 0 CONFIG SET requirepass sesame
+	export REDISCLI_AUTH=sesame
+	printf '[a]\nserver = %s\npassword = sesame\n' "$(sentinel_url)" >"$TMP/redlock.conf"
+	chmod 600 "$TMP/redlock.conf"
+	REDLOCK_SERVERS=rediss://other locks 0 --config "$TMP/redlock.conf" --set a
+	echo 'sentinel-password = hunter2' >>"$TMP/redlock.conf"
+	sentinels_require hunter2
+	REDLOCK_SERVERS=rediss://other locks 0 --config "$TMP/redlock.conf" --set a
+}
+
 # is_waited_out STATUS REFUSAL: what Sentinel 2 says, while Sentinel 1 is down for a while.
 is_waited_out() {
 	local both="no majority of its Sentinels names a master: .*Connection refused.*$2.*"

@@ -339,8 +339,14 @@ told() {
 	REDLOCK_SENTINEL_PASSWORD=sesame told 69 -S "redis://$(seed_address 1)"
 	run -1 grep AUTH "$SEEDS/1.log"
 	# nor is it sent unencrypted where REDLOCK_SERVERS is all encrypted
-	REDLOCK_SENTINEL_PASSWORD=sesame REDLOCK_SERVERS="rediss+sentinel://h/main" told 69 -S "redis+sentinel://$at/main"
+	export REDLOCK_SENTINEL_PASSWORD=sesame REDLOCK_SERVERS=rediss+sentinel://h/main
+	told 69 -S "redis+sentinel://$at/main"
 	run -1 grep AUTH "$SEEDS/0.log" "$SEEDS/1.log"
+	redlock run -n -S "redis+sentinel://$at/main?sentinel=ann" "$KEY" true
+	expect 78 '' 'redlock: .*: a user without a password: the password of the environment was not used: .*'
+	# but a file's is
+	told 69 --config "$file" --set a
+	asked 0 'AUTH hunter2'
 }
 
 @test "real Sentinels with a password of their own, over TLS: 77 without it, and it is said what to set" {
