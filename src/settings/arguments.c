@@ -507,12 +507,25 @@ static int read_command(struct parser *parser, char **argv)
 	return 0;
 }
 
+/* `status -q` prints nothing, and asks only whether KEY is held. */
+static int check_quiet(struct parser *parser)
+{
+	for (size_t i = 0; i < option_count; i++)
+		if ((parser->settings->given & options_bit(&options[i])) &&
+		    options_is_among(&options[i], "format quarantine"))
+			return refuse(parser, "-q cannot be used with --%s",
+				      options[i].name);
+	return 0;
+}
+
 /* `status`: KEYs, or with -q a KEY and perhaps a TOKEN. */
 static int check_keys(struct parser *parser)
 {
 	struct settings *settings = parser->settings;
 	size_t count = settings->key_count;
 
+	if (settings->quiet && check_quiet(parser) < 0)
+		return -1;
 	if (!settings->quiet && settings->also_count > 0)
 		return refuse(parser, "--also is for status -q");
 	if (settings->quiet && count > 2)

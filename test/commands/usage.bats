@@ -263,6 +263,16 @@ bad_durations=('' ' ' -1 -0 +1 ' 5' '5 ' 1e3 0x10 5x 10m5 30s1m 1.5h30m 1h30 '1h
 	no_row_failed
 }
 
+@test "status -q takes no option for what it would print, but need not know what a file says" {
+	refuses 64 '^redlock: status: -q cannot be used with --format: see redlock status --help$' status -q --format json key
+	refuses 64 '-q cannot be used with --format' status --format=json key token --quiet
+	refuses 64 '-q cannot be used with --quarantine' status --quarantine 0 -q --also other key
+	REDLOCK_QUARANTINE=3s right status -q key
+	echo 'quarantine = 3s' >"$TMP/redlock.conf"
+	right status -q --config "$TMP/redlock.conf" key
+	no_row_failed
+}
+
 @test "an unknown command is refused; a near miss is told what was meant" {
 	local row words
 	while read -ra words; do
