@@ -19,7 +19,7 @@ received() {
 @test "acquire and release are one script, which a server is sent once, by the first run" {
 	local kind sent=1
 	servers_start 1
-	for kind in -x -r -s '-P 2'; do
+	for kind in -x -r -s '-P 2' '--remember 1d' '--once-in 10d'; do
 		rcli 0 CONFIG RESETSTAT
 		# shellcheck disable=SC2086 # words
 		redlock run $kind "$KEY$kind" true
