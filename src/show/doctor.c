@@ -190,11 +190,12 @@ static void warn_of_rights(struct doctor *doctor, size_t i,
 	if (*rights_read_missing(text, reply, 2) != '\0')
 		warning_add(warnings, WARNING_RIGHTS,
 			    "it lacks commands:", text,
-			    ", which waiters, status, list or history need");
+			    ", which waiters, status, list, history, check, "
+			    "break or --once-in need");
 	if (*rights_read(text, reply, 2) != '\0')
 		warning_add(warnings, WARNING_RIGHTS, "its user lacks", text,
-			    ", which waiters, status, list or history "
-			    "need: see its ACL");
+			    ", which waiters, status, list, history, check, "
+			    "break or --once-in need: see its ACL");
 }
 
 static void hear_rights(struct doctor *doctor, size_t i,

@@ -145,6 +145,39 @@ turns() {
 	[[ $(rcli 0 ZCARD "$(record):waits") == 0 ]]
 }
 
+@test "who lacks what looking at a lock or breaking it needs is refused that, and doctor names it" {
+	local right kind refused command got all
+	servers_start 1
+	all=$REDLOCK_SERVERS
+	users hgetall zcount lrange scan
+	while read -r right kind refused; do
+		rcli 0 FLUSHALL >/dev/null
+		redlock run "$KEY.once" true
+		redlock acquire -t 10m "$kind" "$KEY"
+		REDLOCK_SERVERS=$(as "$right") got=
+		for command in "status $KEY" "status -q $KEY" list "history $KEY" "check --max-age 1h $KEY" \
+			"run --once-in 1h $KEY.once true" "break -y --now $KEY"; do
+			# shellcheck disable=SC2086 # words
+			redlock $command
+			[[ $status != @(77|3) ]] || got+=" ${command%% *}"
+		done
+		redlock doctor
+		REDLOCK_SERVERS=$all
+		[[ $got == " $refused" ]] || echo "$right $kind: $got"
+		[[ $output =~ 'warning: its user lacks +'$right', which waiters, '(.*)' need: see its ACL' ]]
+		for command in ${refused//run/--once-in}; do
+			[[ " ${BASH_REMATCH[1]//,/}" == *" $command"* ]] || echo "$right: no $command"
+		done
+	done <<-end >"$TMP/wrong"
+		hgetall -r status status list check break
+		zcount -s status status list check break
+		zcount -P2 status status list check break
+		lrange -x history check run
+		scan -x list
+	end
+	[[ ! -s $TMP/wrong ]] || { cat "$TMP/wrong" && return 1; }
+}
+
 # Of the servers that can be asked for a right some do not mind how many words it is asked for with.
 @test "a right is asked for with as many words as its command can have" {
 	local kind record=redlock:{k}
