@@ -308,8 +308,8 @@ static bool is_reserved(const char *key)
 }
 
 /* No lock may have a KEY whose name belongs to another KEY. */
-static int check_keys(const struct settings *settings,
-		      const struct command *command, struct error *error)
+static int check_keys(struct settings *settings, const struct command *command,
+		      struct error *error)
 {
 	const char *key = settings->key;
 	char shown[URL_QUOTED];
@@ -322,6 +322,7 @@ static int check_keys(const struct settings *settings,
 		key = settings->also[i];
 	if (!is_reserved(key))
 		return 0;
+	settings->understood = false;
 	error_set(error, EXIT_USAGE,
 		  "%s: KEY '%s' could be the record of another KEY: choose "
 		  "another name",

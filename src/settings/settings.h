@@ -103,7 +103,7 @@ struct settings {
 	int status_fd; /* -1: none */
 	enum format format;
 	const char *output; /* the file for FORMAT_PROMETHEUS, or NULL */
-	bool understood;    /* the command line was parsed */
+	bool understood;    /* the command line, with its KEYs, makes sense */
 	bool syslog;
 	bool nonblock, exclusive, shared, reentrant, quiet, verbose, yes,
 		foreign, now;

@@ -294,9 +294,12 @@ tells_of_servers() {
 	redlock doctor -S nonsense --format=prometheus -S redis://a,redis://a --output "$file"
 	expect 64 '' 'redlock: server: a URL is .*'
 	[[ $(metric "$file" redlock_quorum) == 0 ]]
-	# what cannot be parsed changes no file
+	# a wrong command line changes no file
 	redlock list --format prometheus --output "$file-2" --no-such-option
 	[[ $status == 64 && ! -e $file-2 ]]
+	redlock doctor --format prometheus --output "$file-2" 'a{b}:redlock'
+	expect 64 '' "redlock: doctor: KEY 'a\{b\}:redlock' could be the record of another KEY: .*"
+	[[ ! -e $file-2 ]]
 }
 
 @test "the file is replaced at once, has the mode that others can read, and nothing is left beside it" {
