@@ -99,6 +99,26 @@ static void keep(struct completion *completion, char *word)
 	completion->common[completion->common_count++] = word;
 }
 
+/* Without the letters before it, which `list` may not take: -S of -yS. prefix: as of
+ * read_option. */
+static char *cut_letters(char *word, size_t prefix)
+{
+	size_t letter = prefix > 0 ? prefix - 1 : strlen(word) - 1;
+
+	if (word[1] == '-')
+		return word;
+	word[letter - 1] = '-';
+	return word + letter - 1;
+}
+
+static bool is_given(const struct completion *completion, const char *name)
+{
+	const struct option *option =
+		options_find(name, strlen(name), completion->command->id);
+
+	return completion->given & options_bit(option);
+}
+
 /* The last word, as an option or an operand. */
 static void expect(struct completion *completion, const char *word,
 		   size_t operands)
@@ -116,7 +136,9 @@ static void expect(struct completion *completion, const char *word,
 		completion->given = before;
 		completion->expected =
 			completion->prefix > 0 ? EXPECT_VALUE : EXPECT_OPTION;
-	} else if (id == COMMAND_STATUS || (operands == 0 && (id & keys))) {
+	} else if ((operands == 0 && (id & keys)) ||
+		   (id == COMMAND_STATUS &&
+		    (operands == 0 || !is_given(completion, "quiet")))) {
 		completion->expected = EXPECT_KEY;
 	} else if (operands == 0 && id == COMMAND_FENCE) {
 		completion->expected = EXPECT_FILE;
@@ -127,11 +149,7 @@ static void expect(struct completion *completion, const char *word,
 static void expect_command(struct completion *completion, char **words,
 			   size_t at, size_t count)
 {
-	static const char string[] = "command";
-	const struct option *option =
-		options_find(string, sizeof(string) - 1, COMMAND_RUN);
-
-	if (completion->given & options_bit(option))
+	if (is_given(completion, "command"))
 		return;
 	if (at + 1 < count && strcmp(words[at], "--") == 0)
 		at++;
@@ -167,7 +185,7 @@ static void read_words(struct completion *completion, char **words,
 			}
 			if (!is_common(option))
 				continue;
-			keep(completion, word);
+			keep(completion, cut_letters(word, prefix));
 			if (next)
 				keep(completion, words[i]);
 		} else if (strcmp(word, "--insecure") == 0) {

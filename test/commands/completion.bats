@@ -182,7 +182,7 @@ types_in_zsh() {
 		key redlock release $KEY/h^I
 		see held
 		key ^U
-		key redlock status any -q $KEY/h^I
+		key redlock status any -v $KEY/h^I
 		see held
 		key ^U
 		key redlock status $KEY/b^I
@@ -223,7 +223,7 @@ fish_offers() {
 	fish_offers "redlock run --cacert $TMP/so" "$TMP/some.pem"
 	fish_offers "redlock fence $TMP/so" "$TMP/some.pem"
 	fish_offers "redlock release $KEY/h" "$KEY/held"
-	fish_offers "redlock status any -q $KEY/h" "$KEY/held"
+	fish_offers "redlock status any -v $KEY/h" "$KEY/held"
 	fish_offers "redlock release $KEY/held t" ''
 	fish_offers "redlock release -S unix://$TMP/none $KEY/h" ''
 	fish_offers 'redlock run -nw 5s k -- ls --almost' --almost-all
@@ -276,6 +276,22 @@ offers() {
 		see redlock release $KEY:a.* b x\$
 		key ^U
 	STEPS
+}
+
+@test "keys are asked of the servers that the line names, also if -S stands behind other letters" {
+	export PATIENT=yes
+	redlock acquire --quarantine 0 "$KEY"
+	local url=$REDLOCK_SERVERS
+	unset REDLOCK_SERVERS
+	[[ $(offers break -yS "$url" "$KEY") == $'words\n'"$KEY" && $(offers break "-yvS$url" "$KEY") == $'words\n'"$KEY" ]]
+	[[ $(offers break -S "$url" -y "$KEY") == $'words\n'"$KEY" && $(offers wait "-S$url" "$KEY") == $'words\n'"$KEY" ]]
+}
+
+@test "status -q has one KEY, after which no other is offered" {
+	export PATIENT=yes
+	redlock acquire --quarantine 0 "$KEY"
+	[[ $(offers status k "$KEY") == $'words\n'"$KEY" && $(offers status -q "$KEY") == $'words\n'"$KEY" ]]
+	[[ $(offers status -q k "$KEY") == words && $(offers status k --quiet "$KEY") == words ]]
 }
 
 @test "a key that would be an option is offered only after --" {
