@@ -13,10 +13,10 @@
  *
  * Why nobody is left: while processes run they fork, and a list of them is old
  * when it is complete. So before COMMAND is killed, all processes are stopped,
- * each as soon as it is found, until two looks find nobody new. A stopped
- * process still shows its children, and forks no more. These looks read only
- * processes that the look before has not seen, so they are faster than a chain
- * of processes that live for 3 ms. If something forks faster than that, the
+ * each as soon as it is found, until three looks in a row find nobody new. A
+ * stopped process still shows its children, and forks no more. These looks read
+ * only processes that the look before has not seen, so they are faster than a
+ * chain of processes that live for 3 ms. If something forks faster than that, the
  * search goes on after the kill until it is caught or the time is up. Then
  * tree_left names what is known to be left. A process that has neither the
  * group nor the parents nor the environment of COMMAND is not found.
