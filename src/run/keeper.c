@@ -56,6 +56,13 @@ int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error)
 {
 	bool shown;
 
+	/* a shell may exec the last command of $() */
+	if (pid == getpid())
+		return refuse_pid(
+			error, pid,
+			"it is redlock acquire itself, which ends at once: take "
+			"the number before the $(): pid=$BASHPID; "
+			"token=$(redlock acquire --pid \"$pid\" ...)");
 	keeper->pidfd = process_pidfd(pid);
 	shown = process_proc_is_ours() && process_read(&keeper->process, pid);
 	if (!shown && process_exists(pid))

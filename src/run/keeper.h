@@ -95,7 +95,8 @@ struct keeper {
 	bool is_lost[LOCKS_MOST], is_parted[LOCKS_MOST]; /* by index */
 };
 
-/* 0, or -1 with *error: there is no such process, or it takes no signals of ours. */
+/* 0, or -1 with *error: there is no such process, it takes no signals of ours, or it is our
+ * own, which ends before the keeper could do anything for it. */
 int keeper_follow(struct keeper *keeper, pid_t pid, struct error *error);
 
 /* A descriptor that is readable once PID has ended or a signal has come; only the latter

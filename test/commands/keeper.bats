@@ -1212,6 +1212,27 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	done
 }
 
+@test "a PID that is acquire itself, as a shell can become its last command, is refused" {
+	local why='it is redlock acquire itself, which ends at once: take the number before the $(): pid=$BASHPID; token=$(redlock acquire --pid "$pid" ...)'
+	export KEY
+	spawn sh sh -c 'echo $$; exec "$REDLOCK" acquire --pid $$ "$KEY"'
+	finish sh
+	[[ $status == 64 && $stderr == "redlock: --pid $output: $why" ]]
+	spawn bash bash -c 'token=$(exec "$REDLOCK" acquire --pid $BASHPID "$KEY") || echo "$? $token"'
+	finish bash
+	[[ $output == '64 ' && $stderr == "redlock: --pid "*": $why" ]]
+	run ! is_held
+	[[ ! $(keepers) ]]
+	# as the message says
+	script job bash <<-'end'
+		pid=$BASHPID
+		token=$("$REDLOCK" acquire --pid "$pid" "$KEY") || exit
+		"$REDLOCK" release "$KEY" "$token"
+	end
+	finish job
+	expect 0
+}
+
 @test "a PID that is the number of a thread is refused, as it may end before its process" {
 	spawn threads python3 -c '
 import signal, sys, threading
