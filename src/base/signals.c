@@ -235,7 +235,8 @@ void signals_set_default(void)
 	sigset_t none;
 
 	for (int number = 1; number < NSIG; number++)
-		sigaction(number, &action, NULL);
+		if (number != SIGXFSZ)
+			sigaction(number, &action, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -93,7 +93,8 @@ void signals_unblock(const struct signals_mask *before);
 /* In a forked child: what was inherited, as it was. Async-signal-safe. */
 void signals_reset(void);
 
-/* In a forked child: nothing of what was inherited is left. */
+/* In a forked child: nothing of what was inherited is left, but for SIGXFSZ, which stays
+ * ignored: a limit on the size of files shall not end it. */
 void signals_set_default(void);
 
 /* Ends the process as SIGPIPE does, unless it was ignored when redlock began. */

@@ -65,8 +65,11 @@ static void copy_quorum(struct quorum *quorum, const struct settings *settings,
 static int open_local(struct url *url, const struct settings *settings,
 		      struct error *error)
 {
-	if (local_resolve(url, deadline_in(LOCAL_START), error) == 0)
+	if (local_resolve(url, deadline_in(LOCAL_START), error) == 0) {
+		if (error->text[0] != '\0')
+			log_error("%s", error->text);
 		return 0;
+	}
 	if (!settings->unlocked || error->code != EXIT_UNREACHED)
 		return -1;
 	log_error("%s", error->text);

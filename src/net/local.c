@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/descriptors.h"
+#include "net/limits.h"
 #include "net/listener.h"
 #include "net/runtime.h"
 #include "base/signals.h"
@@ -70,6 +71,7 @@ static void exec_server(const struct paths *paths, int failure, int life)
 	int null, moved, cause;
 
 	signals_set_default();
+	limits_leave();
 	setsid();
 	null = descriptors_nowhere(O_RDWR);
 	moved = fcntl(failure, F_DUPFD_CLOEXEC, 5);
@@ -155,9 +157,11 @@ static int wait_for_server(const struct paths *paths, int life,
 static int start_server(const struct paths *paths, struct deadline until,
 			struct error *error)
 {
-	int life = -1, result = -1;
-	int cause = spawn_server(paths, &life);
+	int life = -1, result = -1, cause;
 
+	if (limits_allow_server(error) < 0)
+		return -1;
+	cause = spawn_server(paths, &life);
 	if (cause == ENOENT) {
 		error_set(error, EXIT_CONFIG,
 			  "local:: there is no redis-server or valkey-server "
@@ -170,6 +174,8 @@ static int start_server(const struct paths *paths, struct deadline until,
 			"local:: cannot run redis-server or valkey-server");
 	} else {
 		result = wait_for_server(paths, life, until, error);
+		if (result == 0)
+			limits_warn(error);
 	}
 	close(life);
 	return result;
@@ -240,6 +246,7 @@ int local_resolve(struct url *url, struct deadline until, struct error *error)
 {
 	struct paths paths;
 
+	error->text[0] = '\0';
 	if (find_paths(&paths, error) < 0)
 		return -1;
 	url->kind = URL_UNIX;

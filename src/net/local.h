@@ -13,6 +13,7 @@
  * started: whoever holds a lock at the first would share it unknowingly (listener.h).
  * Only if two mount namespaces begin to use it at the same moment does each get a server.
  * The server keeps nothing on disk, listens on no port, and is in a session of its own.
+ * It has as little as can be of the limits and the priority of who starts it (limits.h).
  * Its log, which has the names of its clients, is for its user only, whatever the umask.
  */
 #ifndef NET_LOCAL_H
@@ -23,7 +24,8 @@
 #include "net/url.h"
 
 /* Turns a URL_LOCAL into the URL_UNIX of the running server, started if
- * need be. The name for people stays `local:`. If the server does not start, the error
+ * need be. The name for people stays `local:`. 0, and *error is a warning, if its text is not
+ * empty; or -1 with *error. If the server does not start, the error
  * has EXIT_UNREACHED, and the URL is that of a server that is away. */
 int local_resolve(struct url *url, struct deadline until, struct error *error)
 	__attribute__((noinline)); /* other runs need no stack for it */

@@ -150,6 +150,71 @@ all_at_the_gate() {
 	wait_until "! is_alive $server"
 }
 
+# limit NAME PID: "SOFT HARD" of that process, as proc(5) names it.
+limit() {
+	sed -nE "s/^$1 +([a-z0-9]+) +([a-z0-9]+) .*/\1 \2/p" "/proc/$2/limits"
+}
+
+@test "its server has nothing of the soft limits and the priority of who starts it, as far as these may be undone" {
+	local server name nice
+	# whether a nice value can be undone
+	nice=$(nice -n 5 sh -c 'renice -n 0 $$ >/dev/null 2>&1; nice')
+	run --separate-stderr nice -n 5 chrt --batch 0 bash -c 'ulimit -S -t 60 -n 48 -v $((1 << 46)) -d $((1 << 46)) -f 100 -s 4096
+		exec "$@"' - "$REDLOCK" run -S local: "$KEY" true
+	expect 0
+	server=$(servers_in "$SET")
+	for name in 'cpu time' 'open files' 'address space' 'data size' 'file size' 'stack size'; do
+		read -r soft hard < <(limit "Max $name" "$server")
+		[[ $soft == "$hard" ]]
+	done
+	[[ $(limit 'Max core file size' "$server") == "$(limit 'Max core file size' $$)" ]]
+	[[ $(ps -o ni=,cls= -p "$server") =~ ^\ *$nice\ +TS$ ]]
+}
+
+# limited OPTION ON: redlock under this limit (ulimit) does not start the server, as it is one on ON.
+limited() {
+	local why="redlock: local:: a limit on $2 (ulimit ${1% *}) could end its server while locks are held there: start it without that limit, as by redlock status -S local: KEY"
+	run --separate-stderr bash -c 'ulimit $0; exec "$@"' "$1" "$REDLOCK" run -S local: "$KEY" touch "$TMP/ran"
+	[[ $status == 69 && ! $output && $stderr == "$why" ]]
+	[[ ! -e $TMP/ran && ! $(servers_in "$SET") ]]
+}
+
+@test "no server is started under a limit that could end it while locks are held; one that runs can be used under it" {
+	limited '-t 600' 'processor time'
+	limited '-s 1000' 'the stack below 1 MiB'
+	redlock status -S local: "$KEY"
+	expect 0 "$KEY: free"$'\n.*'
+	run --separate-stderr bash -c 'ulimit -t 600; exec "$@"' - "$REDLOCK" run -S local: "$KEY" echo ran
+	expect 0 ran
+}
+
+# native: valgrind's own needs are beyond such limits
+# bats test_tags=native
+@test "no server is started under a limit of memory that it could reach" {
+	[[ $REDLOCK == */build/redlock ]] || skip "a sanitizer needs more"
+	limited '-v 200000' 'memory below 256 MiB'
+	limited '-d 200000' 'memory below 256 MiB'
+}
+
+@test "a limit on open files is named when the server is started, and only then" {
+	local token
+	run --separate-stderr bash -c 'ulimit -n 64; exec "$@"' - "$REDLOCK" acquire -S local: "$KEY"
+	expect 0 '[0-9a-f]{32}' 'redlock: local:: a limit on open files \(ulimit -n\) lets its server serve fewer than 64 clients at once, as long as it runs'
+	token=$output
+	run --separate-stderr bash -c 'ulimit -n 64; exec "$@"' - "$REDLOCK" release -S local: "$KEY" "$token"
+	expect 0
+}
+
+@test "a limit on the size of files costs its server the log, and no lock" {
+	redlock run -S local: "$KEY" true
+	kill -KILL "$(servers_in "$SET")"
+	wait_until '[[ ! $(servers_in "$SET") ]]'
+	[[ $(stat -c %s "$HOME_DIR/redis.log") -gt 100 ]]
+	run --separate-stderr prlimit --fsize=100:100 "$REDLOCK" run -S local: "$KEY" true
+	expect 0
+	[[ $(lcli PING) == PONG ]]
+}
+
 @test "it outlives the terminal and the session of who started it" {
 	in_terminal session "$REDLOCK acquire -S local: $KEY >$TMP/token; echo done >$TMP/done; sleep 300"
 	wait_until '[[ -e $TMP/done ]]'
