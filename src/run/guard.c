@@ -115,7 +115,8 @@ static void listen_to_redlock(struct guard_duty *duty, int fd)
 		take_orphaned(duty);
 }
 
-static void stand_guard(struct guard_duty *duty, int fd)
+__attribute__((noreturn)) static void stand_guard(struct guard_duty *duty,
+						  int fd)
 {
 	struct pollfd polled = {.fd = fd, .events = POLLIN};
 
@@ -159,9 +160,8 @@ static int guard_fork(struct guard *guard)
 			_exit(EXIT_SYSTEM); /* 0 may be a terminal */
 		descriptors_close_from(1);
 		deadline_after_fork();
-		if (chdir("/") == 0)
-			stand_guard(&duty, 0);
-		_exit(EXIT_SYSTEM);
+		(void)!chdir("/");
+		stand_guard(&duty, 0);
 	}
 	signals_unblock(&before);
 	if (pid < 0)

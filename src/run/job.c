@@ -67,8 +67,7 @@ static void stand_by(int redlock)
 	if (dup2(redlock, 0) < 0)
 		return; /* 0 may be the terminal */
 	descriptors_close_from(1);
-	if (chdir("/") < 0)
-		return;
+	(void)!chdir("/");
 	while (read(0, &question, sizeof(question)) > 0) {
 		if (question.command != 0) {
 			answer.continued = watch(&question);

@@ -200,8 +200,7 @@ static void detach(const struct keeper *keeper, struct lock *const *locks,
 	signals_heed(SIGTERM);
 	signals_heed(SIGUSR1);
 	signals_heed(SIGUSR2);
-	if (chdir("/") < 0)
-		return; /* then it stays */
+	(void)!chdir("/");
 	close_inherited();
 	title_name("redlock-keeper");
 	for (size_t i = 0; i < count; i++)

@@ -1071,6 +1071,25 @@ redlock: $KEY-a: lock lost: "*": KEY is gone: pid "+([0-9])" runs on without it"
 	expect 0
 }
 
+# native: valgrind does not know what strace does to it
+# bats test_tags=native
+@test "where its working directory cannot be changed, a keeper keeps no stream open, either" {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	script job "env ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o $TMP/trace -e trace=chdir -e inject=chdir:error=EPERM sh" <<-'end'
+		token=$("$REDLOCK" acquire --pid $$ "$KEY" | cat) || exit
+		said "$token"
+		step 1
+	end
+	wait_until '[[ -s $TMP/said ]]'
+	[[ $(grep -c chdir "$TMP/trace") == 1 && $(ps -o args= "$(keepers)") == "redlock-keeper $KEY for "* ]]
+	is_held
+	step 1
+	finish job
+	expect 0
+	wait_until '! is_held'
+}
+
 @test "under set -e, in a function, a subshell, and by eval, in each shell" {
 	local shell
 	for shell in bash dash ksh mksh; do

@@ -590,6 +590,30 @@ killed_in_time() {
 	[[ $(grep -c close_range "$TMP/trace") -lt 10 ]]
 }
 
+# refusing CALL: `refusing` is a wrapper that refuses it to redlock and its children.
+refusing() {
+	[[ $(command -v strace) ]] || skip "needs strace"
+	strace -qq -o /dev/null true || skip "strace is not allowed to trace here"
+	refusing=(env ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o "$TMP/trace" -e trace="$1" -e inject="$1:error=EPERM")
+}
+
+# native: valgrind does not know what strace does to it
+# bats test_tags=native
+@test "where the working directory cannot be changed, a guard keeps the promise" {
+	local refusing redlock
+	servers_start 1
+	mkdir "$TMP/stamps"
+	refusing chdir
+	spawn run "${refusing[@]}" "$REDLOCK" run --quarantine 0 -t 3s "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	redlock=$(child_named "$(pid run)" redlock)
+	is_guard "$(child_named "$redlock" lease-guard)"
+	[[ $(grep -c 'chdir(' "$TMP/trace") == 1 ]]
+	next_in_line
+	kill -KILL "$redlock"
+	dead_before_next
+}
+
 # failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
 failing() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
