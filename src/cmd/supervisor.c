@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
@@ -278,13 +277,12 @@ static void name_left(struct supervisor *supervisor)
 
 static void look_after_guard(struct supervisor *supervisor)
 {
-	bool unguarded = guard_check(&supervisor->guard) < 0;
+	const char *why = guard_check(&supervisor->guard);
 
-	if (unguarded && !supervisor->unguarded)
+	if (why != NULL)
 		log_error("%s: the process that stops COMMAND if redlock is "
 			  "killed has died, and cannot be made again yet: %s",
-			  supervisor->settings->key, strerror(errno));
-	supervisor->unguarded = unguarded;
+			  supervisor->settings->key, why);
 }
 
 /* All children but COMMAND, which may have ended. */

@@ -41,8 +41,7 @@ struct supervisor {
 	const struct lock *lost;     /* while COMMAND ran, or NULL */
 	struct deadline dead_by;     /* of what is stopped; 0: not yet killed */
 	bool named;                  /* what could not be stopped */
-	bool ends;      /* a signal that ends processes was handed on */
-	bool unguarded; /* the guard has died, and cannot be made again yet */
+	bool ends; /* a signal that ends processes was handed on */
 	bool told; /* to stop, by ^Z; COMMAND has not taken the signal yet */
 };
 

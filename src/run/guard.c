@@ -15,6 +15,7 @@
 #define GUARD_NAME "lease-guard"
 #define LOOK_AGAIN 20  /* ms, whether it has ended */
 #define FORK_AGAIN 250 /* ms */
+#define APART 1000     /* ms between two that replace another, at least */
 #define LOST_AT 0      /* when SIGTERM is due if the lock is lost */
 
 /* How a guard has ended; 0: it has neither stopped anybody nor seen more. */
@@ -353,23 +354,40 @@ static void stand_in(struct guard *guard)
 	guard->in_time |= duty->in_time;
 }
 
-int guard_check(struct guard *guard)
+/* NULL, or why not yet. */
+static const char *replace(struct guard *guard)
 {
-	int why = 0;
+	const char *why = NULL;
+
+	if (!deadline_passed(guard->again))
+		return "it ends at once";
+	pthread_mutex_lock(&guard->mutex);
+	if (guard_fork(guard) < 0)
+		why = strerror(errno);
+	else
+		guard->again = deadline_in(APART);
+	send_orders(guard, &guard->orders);
+	pthread_mutex_unlock(&guard->mutex);
+	return why;
+}
+
+const char *guard_check(struct guard *guard)
+{
+	bool lived = guard->pid != 0 && deadline_passed(guard->again);
+	const char *why = NULL;
 
 	if (guard->signal == 0 || !has_ended(guard, WNOHANG))
-		return 0;
-	if (!guard->duty.fired) {
-		pthread_mutex_lock(&guard->mutex);
-		if (guard_fork(guard) < 0)
-			why = errno;
-		send_orders(guard, &guard->orders);
-		pthread_mutex_unlock(&guard->mutex);
-	}
+		return NULL;
+	if (lived)
+		guard->said = false;
+	if (!guard->duty.fired)
+		why = replace(guard);
 	if (guard->pid == 0)
 		stand_in(guard);
-	errno = why;
-	return why == 0 ? 0 : -1;
+	if (why == NULL || guard->said)
+		return NULL;
+	guard->said = true;
+	return why;
 }
 
 struct deadline guard_next(const struct guard *guard)

@@ -42,9 +42,10 @@
  * COMMAND is announced, and ends with redlock.
  *
  * A guard that was killed is replaced: the pipe and the last orders stay with
- * redlock. While there is no memory or no process for another, redlock tries again
- * and again, and does the guard's work itself (guard_check): only if it is killed as
- * well is COMMAND stopped by nobody, so it says that there is no guard.
+ * redlock. While there is no memory or no process for another, or another has died
+ * within the last second, redlock tries again and again, and does the guard's work
+ * itself (guard_check): only if it is killed as well is COMMAND stopped by nobody, so it
+ * says that there is no guard.
  *
  * Somebody may stop the guard, even after it has begun. So it is woken when a loss is
  * seen, and again when it is time to kill. What it does not kill within 20 ms of that, redlock
@@ -106,6 +107,8 @@ struct guard {
 	struct lease_times times[LOCKS_MOST]; /* of each lock */
 	size_t locks;
 	struct guard_duty duty; /* of redlock */
+	struct deadline again;  /* not before: another that replaces one */
+	bool said;              /* why there is none */
 	bool urged;             /* to kill */
 	bool dismissed;         /* the goodbye has been said */
 	bool stopped; /* somebody: by one that has ended, or redlock */
@@ -160,8 +163,9 @@ struct deadline guard_kill_at(struct guard *guard);
 bool guard_goodbye(struct guard *guard);
 
 /* After a SIGCHLD, and when guard_next says so: replaces a guard that has died. If that
- * cannot be done, stops COMMAND if it is time to: then it is -1 with errno, and else 0. */
-int guard_check(struct guard *guard);
+ * cannot be done, stops COMMAND if it is time to. Why it cannot, the first time; or else
+ * NULL. */
+const char *guard_check(struct guard *guard);
 
 struct deadline guard_next(const struct guard *guard);
 

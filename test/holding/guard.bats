@@ -614,6 +614,27 @@ refusing() {
 	dead_before_next
 }
 
+# native: as above
+# bats test_tags=native
+@test "a guard that ends at once is made again once a second, which is said once, and redlock itself stops COMMAND" {
+	local refusing begun made
+	servers_start 1
+	mkdir "$TMP/stamps"
+	refusing '?dup2,dup3'
+	begun=$NOW
+	spawn run "${refusing[@]}" "$REDLOCK" run --quarantine 0 -t 3s -k 300ms "$KEY" "$STAMP" -t -c 2 "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps 3'
+	wait_until '(($(grep -c "dup[23](" "$TMP/trace") > 4))'
+	made=$(grep -c 'dup[23](' "$TMP/trace")
+	# before COMMAND, and at its start, and the first time that it is missed
+	((made <= 3 + (NOW - begun) / 1000))
+	rcli 0 SET "$KEY" another PX 60000 >/dev/null
+	finish run
+	expect 76 '' "redlock: $KEY: the process that stops COMMAND if redlock is killed has died, and cannot be made again yet: it ends at once
+redlock: $KEY: lock lost: .*: COMMAND is stopped"
+	nobody_lives "$TMP/stamps"
+}
+
 # failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
 failing() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
