@@ -82,6 +82,14 @@ static int lock_file(struct fence_file *file, struct deadline until)
 	return 0;
 }
 
+/* Whatever the umask, the owner of a file that we make can open it again. */
+static void keep_owner_rights(void)
+{
+	mode_t mask = umask(0);
+
+	umask(mask & ~(mode_t)(S_IRUSR | S_IWUSR));
+}
+
 /* 0, or an exit status after an error that was printed. */
 static int open_file(struct fence_file *file)
 {
@@ -198,8 +206,10 @@ static int compare(const struct fence_file *file, int64_t fence)
 int cmd_fence(struct settings *settings)
 {
 	struct fence_file file = {.path = settings->file};
-	int status = open_file(&file);
+	int status;
 
+	keep_owner_rights();
+	status = open_file(&file);
 	if (status == 0)
 		status = compare(&file, settings->fence);
 	if (status == 0)

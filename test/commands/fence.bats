@@ -88,6 +88,21 @@ has() {
 	no_row_failed
 }
 
+@test "a FILE that is made under a umask that takes the owner's rights is read and written again" {
+	local bare=() umask fence
+	((EUID != 0)) || bare=(setpriv "--inh-caps=-dac_override,-dac_read_search" "--bounding-set=-dac_override,-dac_read_search")
+	for umask in 777 477 277 027; do
+		rm -f "$FILE"
+		for fence in 5 6; do
+			run "${bare[@]}" sh -c 'umask "$0" && exec "$@"' "$umask" "$REDLOCK" fence "$FILE" "$fence"
+			[[ $status == 0 && ! $output ]]
+		done
+		has 6
+	done
+	# no more than that
+	[[ $(stat -c %a "$FILE") == 640 ]]
+}
+
 @test "mistakes in the arguments of fence are 64, and make no file" {
 	unset REDLOCK_FENCE
 	local max=9007199254740992
