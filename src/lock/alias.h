@@ -4,7 +4,9 @@
  *
  * Exclusion does not suffer from it: two quorums of names share a name, and
  * with it a server. So a lock that is held is renewed and released as usual,
- * with one warning. But no lock is acquired once the mistake is known.
+ * with one warning. But no lock is acquired once the mistake is known. A name that moves
+ * to another one's server while we run (stream.h) is found in the same way: a new
+ * connection tells its run_id before an answer counts.
  *
  * A quorum of votes may be complete before the second name has said which
  * server it is. Whether the mistake is found must not depend on luck, so an

@@ -7,7 +7,11 @@
  *	... poll resolve_fd(lookup) for POLLIN ...
  *	why = resolve_finish(lookup, &addresses);
  *
- * The thread blocks all signals. A look-up that is abandoned frees itself.
+ * The thread blocks all signals. A look-up that is abandoned goes on, and frees itself.
+ *
+ * What was found last is kept for the whole process. resolve_again is for a name whose
+ * addresses lead nowhere. However many connections ask it, the name is looked up by one
+ * thread at a time, and at most once a second.
  */
 #ifndef NET_RESOLVE_H
 #define NET_RESOLVE_H
@@ -36,10 +40,15 @@ int resolve_numeric(const char *host, uint16_t port,
 /* NULL with errno if no thread could be started. */
 struct resolve *resolve_start(const char *host, uint16_t port);
 
+/* Makes *addresses those that were found last, and looks the name up again. NULL if it is
+ * not to be looked up now. */
+struct resolve *resolve_again(const char *host, uint16_t port,
+			      struct addresses *addresses);
+
 int resolve_fd(const struct resolve *resolve);
 
 /* Call once the descriptor is readable. NULL, or why there is no address
- * (static text). Frees resolve. */
+ * (static text): then *addresses are as before. Frees resolve. */
 const char *resolve_finish(struct resolve *resolve,
 			   struct addresses *addresses);
 

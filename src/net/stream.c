@@ -13,6 +13,7 @@
 #include "net/tls_load.h"
 
 #define ADDRESS_TIME 250 /* ms for an address while others are left */
+#define LOOK_UP_TIME 250 /* ms for a name while old addresses are left */
 #define BACKLOG_PAUSE 5  /* ms */
 
 /* ms until a connection is given up if its bytes are not acknowledged, with
@@ -128,6 +129,12 @@ static const char *fail_by(struct stream *stream, int error)
 	return fail(stream, strerror(error));
 }
 
+static void go_up(struct stream *stream)
+{
+	stream->state = STREAM_UP;
+	stream->in_vain = false;
+}
+
 static const char *shake_hands(struct stream *stream)
 {
 	int done = tls_module()->handshake(stream->tls);
@@ -135,7 +142,7 @@ static const char *shake_hands(struct stream *stream)
 	if (done < 0)
 		return fail(stream, stream->failure.text);
 	if (done > 0)
-		stream->state = STREAM_UP;
+		go_up(stream);
 	return NULL;
 }
 
@@ -149,12 +156,13 @@ static const char *start_tls(struct stream *stream)
 	return shake_hands(stream);
 }
 
-/* It is connected. */
-static const char *go_up(struct stream *stream)
+static const char *connected(struct stream *stream)
 {
-	stream->state = STREAM_UP;
 	keep_alive(stream->fd);
-	return stream->tls_host != NULL ? start_tls(stream) : NULL;
+	if (stream->tls_host != NULL)
+		return start_tls(stream);
+	go_up(stream);
+	return NULL;
 }
 
 /* An address of a kind that this machine does not have, as IPv6 in most
@@ -173,7 +181,7 @@ static const char *connect_next(struct stream *stream, int cause)
 		stream->fd = connect_socket(
 			&stream->addresses.list[stream->address]);
 		if (stream->fd >= 0 && errno == 0)
-			return go_up(stream);
+			return connected(stream);
 		if (stream->fd >= 0) {
 			stream->state = STREAM_CONNECTING;
 			stream->retry = deadline_in(ADDRESS_TIME);
@@ -190,10 +198,27 @@ static const char *connect_next(struct stream *stream, int cause)
 	return fail_by(stream, cause != 0 ? cause : ENOENT);
 }
 
+/* No address that is known has led to a connection: the name may have moved. False if it
+ * is not to be looked up now. */
+static bool look_up_again(struct stream *stream, const struct endpoint *at)
+{
+	if (endpoint_is_address(at))
+		return false;
+	stream->lookup = resolve_again(at->host, at->port, &stream->addresses);
+	if (stream->lookup == NULL)
+		return false;
+	stream->state = STREAM_RESOLVING;
+	stream->retry = deadline_in(LOOK_UP_TIME);
+	return true;
+}
+
 const char *stream_open(struct stream *stream, const struct endpoint *at,
 			bool tls)
 {
+	bool in_vain = stream->in_vain;
+
 	stream_close(stream);
+	stream->in_vain = true;
 	stream->failure = (struct tls_failure){0};
 	stream->error = 0;
 	stream->tls_host = tls ? at->host : NULL;
@@ -209,6 +234,8 @@ const char *stream_open(struct stream *stream, const struct endpoint *at,
 			return fail_by(stream, errno);
 		stream->state = STREAM_RESOLVING;
 		return NULL;
+	} else if (in_vain && look_up_again(stream, at)) {
+		return NULL;
 	}
 	return connect_next(stream, 0);
 }
@@ -219,7 +246,7 @@ static bool is_last_address(const struct stream *stream)
 }
 
 /* Connected, failed, or (revents is 0) it has had its time. */
-static const char *connected(struct stream *stream, short revents)
+static const char *tried(struct stream *stream, short revents)
 {
 	int cause = ETIMEDOUT;
 	socklen_t size = sizeof(cause);
@@ -228,7 +255,7 @@ static const char *connected(struct stream *stream, short revents)
 	    getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0)
 		cause = errno;
 	if (cause == 0)
-		return go_up(stream);
+		return connected(stream);
 	if (is_last_address(stream))
 		return fail_by(stream, cause);
 	stream_close(stream);
@@ -236,22 +263,29 @@ static const char *connected(struct stream *stream, short revents)
 	return connect_next(stream, cause);
 }
 
-static const char *resolved(struct stream *stream)
+/* It is looked up, or (revents is 0) has had its time: then, and if the look-up has failed,
+ * the addresses that were known are as good as ever. */
+static const char *resolved(struct stream *stream, short revents)
 {
-	const char *why = resolve_finish(stream->lookup, &stream->addresses);
+	const char *why = NULL;
 
+	if (revents != 0)
+		why = resolve_finish(stream->lookup, &stream->addresses);
+	else
+		resolve_abandon(stream->lookup);
 	stream->lookup = NULL;
-	return why != NULL ? fail(stream, why) : connect_next(stream, 0);
+	return stream->addresses.count == 0 ? fail(stream, why)
+					    : connect_next(stream, 0);
 }
 
 const char *stream_step(struct stream *stream, short revents)
 {
 	bool due = deadline_passed(stream_wake(stream));
 
-	if (stream->state == STREAM_RESOLVING && revents != 0)
-		return resolved(stream);
+	if (stream->state == STREAM_RESOLVING && (revents != 0 || due))
+		return resolved(stream, revents);
 	if (stream->state == STREAM_CONNECTING && (revents != 0 || due))
-		return connected(stream, revents);
+		return tried(stream, revents);
 	if (stream->state == STREAM_HANDSHAKE && revents != 0)
 		return shake_hands(stream);
 	if (stream->state == STREAM_PAUSING && due)
@@ -277,6 +311,8 @@ short stream_events(const struct stream *stream, bool output)
 struct deadline stream_wake(const struct stream *stream)
 {
 	bool waits = stream->state == STREAM_PAUSING ||
+		     (stream->state == STREAM_RESOLVING &&
+		      stream->addresses.count > 0) ||
 		     (stream->state == STREAM_CONNECTING &&
 		      !is_last_address(stream));
 

@@ -16,8 +16,19 @@
  *
  * If a host has several addresses, each gets 250 ms while others are left (RFC
  * 8305's Connection Attempt Delay), so that a dead one does not use up the
- * time. The last addresses found are kept for later connections: a name is
- * never looked up again while a lock is held.
+ * time. The addresses found are kept for later connections, which need no resolver as
+ * long as one of them leads to a connection. If none did at the last try, the name may have
+ * moved: it is looked up again, at most once a second (resolve.h). The old addresses are
+ * tried if that takes 250 ms or finds nothing, so a resolver that fails costs no lock.
+ *
+ * Why a name that moves breaks no lock: to a process that goes on, the new server is the
+ * old one, restarted with other data. A new connection counts for nothing before the server
+ * has said who it is and how long it has been up (conn.h), so a young one is in quarantine
+ * (trust.h), and a second name of a server in the list is found (alias.h). A renewal that
+ * finds KEY gone has no vote (extend.c). TLS proves the name, at whatever address. No
+ * process can know whether the old server lives on, with leases that the new one does not
+ * know: redlock-servers(7) tells those who move a name to end it first. If they do not, the
+ * processes that start later go to the new server anyway.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -47,6 +58,7 @@ struct stream {
 	struct addresses addresses;
 	size_t address; /* the one that is being tried */
 	struct deadline retry;
+	bool in_vain;         /* the last try has not led to a connection yet */
 	const char *tls_host; /* that TLS is to prove; NULL: no TLS */
 	struct tls *tls;
 	struct tls_failure failure; /* of the last connection */
