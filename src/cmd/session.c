@@ -14,8 +14,6 @@
 #include "show/inspect.h"
 #include "base/signals.h"
 
-#define LOCAL_START 10000 /* ms for a redis-server to come up */
-
 static enum kind kind_of(const struct settings *settings)
 {
 	return settings->shared             ? KIND_SHARED
@@ -65,7 +63,7 @@ static void copy_quorum(struct quorum *quorum, const struct settings *settings,
 static int open_local(struct url *url, const struct settings *settings,
 		      struct error *error)
 {
-	if (local_resolve(url, deadline_in(LOCAL_START), error) == 0) {
+	if (local_resolve(url, error) == 0) {
 		if (error->text[0] != '\0')
 			log_error("%s", error->text);
 		return 0;

@@ -16,8 +16,9 @@
 #include "base/signals.h"
 #include "net/stream.h"
 
-#define LOOK_AGAIN 5     /* ms between two looks for a server that starts */
-#define ENDS_WITHIN 1000 /* ms: a server that removes its socket first */
+#define LOOK_AGAIN 5        /* ms between two looks for a server that starts */
+#define STARTS_WITHIN 10000 /* ms */
+#define ENDS_WITHIN 1000    /* ms: a server that removes its socket first */
 
 struct paths {
 	char directory[URL_PATH_SIZE];
@@ -90,16 +91,34 @@ static void exec_server(const struct paths *paths, int failure, int life)
 	_exit(EXIT_NOT_FOUND);
 }
 
-/*
- * The server is a grandchild, so that no process has to wait for it. 0, or the
- * errno that kept it from starting. *life: a descriptor that hangs up when the
- * server ends.
- */
-static int spawn_server(const struct paths *paths, int *life)
+/* A grandchild, so that no process has to wait for it: 0 there, with all signals blocked;
+ * otherwise 1, or -1 with errno. */
+static int fork_twice(void)
 {
 	struct signals_mask before;
-	int failure[2], alive[2], cause = 0;
 	pid_t child;
+	int cause;
+
+	signals_block_all(&before);
+	child = fork();
+	if (child == 0) {
+		if (fork() == 0)
+			return 0;
+		_exit(0);
+	}
+	cause = errno;
+	signals_unblock(&before);
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	errno = cause;
+	return child > 0 ? 1 : -1;
+}
+
+/* 0, or the errno that kept the server from starting. *life: a descriptor that hangs up
+ * when it ends. */
+static int spawn_server(const struct paths *paths, int *life)
+{
+	int failure[2], alive[2], cause = 0, forked;
 
 	if (pipe2(failure, O_CLOEXEC) < 0)
 		return errno;
@@ -109,25 +128,16 @@ static int spawn_server(const struct paths *paths, int *life)
 		close(failure[1]);
 		return cause;
 	}
-	signals_block_all(&before);
-	child = fork();
-	if (child == 0) {
-		if (fork() == 0)
-			exec_server(paths, failure[1], alive[1]);
-		_exit(0);
-	}
-	if (child < 0)
+	forked = fork_twice();
+	if (forked == 0)
+		exec_server(paths, failure[1], alive[1]);
+	if (forked < 0)
 		cause = errno;
-	signals_unblock(&before);
 	close(failure[1]);
 	close(alive[1]);
-	if (child > 0) {
-		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-			;
-		if (read(failure[0], &cause, sizeof(cause)) !=
-		    (ssize_t)sizeof(cause))
-			cause = 0;
-	}
+	if (forked > 0 &&
+	    read(failure[0], &cause, sizeof(cause)) != (ssize_t)sizeof(cause))
+		cause = 0;
 	close(failure[0]);
 	*life = alive[0];
 	return cause;
@@ -220,12 +230,25 @@ static int open_lock(const char *path)
 	return lock;
 }
 
+/* With the lock. */
+static int start_unless_listening(const struct paths *paths,
+				  struct deadline until, struct error *error)
+{
+	int result = 0;
+
+	if (!stream_is_listening(paths->socket))
+		result = wait_for_earlier(paths, error);
+	if (result == 0 && !stream_is_listening(paths->socket))
+		result = start_server(paths, until, error);
+	return result;
+}
+
 /* One of the processes that come here at once starts the server; the others
  * wait for its lock and then find the server listening. */
 static int start_once(const struct paths *paths, struct deadline until,
 		      struct error *error)
 {
-	int lock, result = 0;
+	int lock, result;
 
 	while ((lock = open_lock(paths->lock)) < 0) {
 		if (errno != EWOULDBLOCK || deadline_passed(until)) {
@@ -234,24 +257,46 @@ static int start_once(const struct paths *paths, struct deadline until,
 		}
 		poll(NULL, 0, LOOK_AGAIN);
 	}
-	if (!stream_is_listening(paths->socket))
-		result = wait_for_earlier(paths, error);
-	if (result == 0 && !stream_is_listening(paths->socket))
-		result = start_server(paths, until, error);
+	result = start_unless_listening(paths, until, error);
 	close(lock);
 	return result;
 }
 
-int local_resolve(struct url *url, struct deadline until, struct error *error)
+int local_resolve(struct url *url, struct error *error)
 {
 	struct paths paths;
 
 	error->text[0] = '\0';
 	if (find_paths(&paths, error) < 0)
 		return -1;
-	url->kind = URL_UNIX;
 	url->at.path = xstrdup(paths.socket);
 	return stream_is_listening(paths.socket)
 		       ? 0
-		       : start_once(&paths, until, error);
+		       : start_once(&paths, deadline_in(STARTS_WITHIN), error);
+}
+
+/* Of any number that come here at once, all but one leave it to that one. */
+__attribute__((noreturn)) static void start_aside(void)
+{
+	int null = descriptors_nowhere(O_RDWR), lock;
+	struct paths paths;
+	struct error ignored;
+
+	signals_set_default();
+	setsid();
+	deadline_after_fork();
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(null, fd);
+	descriptors_close_from(3);
+	if (find_paths(&paths, &ignored) == 0 &&
+	    (lock = open_lock(paths.lock)) >= 0)
+		start_unless_listening(&paths, deadline_in(STARTS_WITHIN),
+				       &ignored);
+	_exit(0);
+}
+
+void local_start_again(void)
+{
+	if (fork_twice() == 0)
+		start_aside();
 }

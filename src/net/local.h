@@ -12,6 +12,10 @@
  * server that runs was removed, or is in another mount namespace, no second one is
  * started: whoever holds a lock at the first would share it unknowingly (listener.h).
  * Only if two mount namespaces begin to use it at the same moment does each get a server.
+ *
+ * A server that has ended is started again in the same way by those who still wait, or hold
+ * a lock: whoever finds that nobody listens has it started aside, and connects later.
+ *
  * The server keeps nothing on disk, listens on no port, and is in a session of its own.
  * It has as little as can be of the limits and the priority of who starts it (limits.h).
  * Its log, which has the names of its clients, is for its user only, whatever the umask.
@@ -19,15 +23,17 @@
 #ifndef NET_LOCAL_H
 #define NET_LOCAL_H
 
-#include "base/deadline.h"
 #include "base/error.h"
 #include "net/url.h"
 
-/* Turns a URL_LOCAL into the URL_UNIX of the running server, started if
- * need be. The name for people stays `local:`. 0, and *error is a warning, if its text is not
- * empty; or -1 with *error. If the server does not start, the error
- * has EXIT_UNREACHED, and the URL is that of a server that is away. */
-int local_resolve(struct url *url, struct deadline until, struct error *error)
+/* Gives a URL_LOCAL the path of the running server, started if need be. 0, and *error is a
+ * warning, if its text is not empty; or -1 with *error. If the server does not start, the
+ * error has EXIT_UNREACHED, and the URL is that of a server that is away. */
+int local_resolve(struct url *url, struct error *error)
 	__attribute__((noinline)); /* other runs need no stack for it */
+
+/* Nobody listens at that path. Does not wait for the server; if it does not start, that
+ * shows when it is connected to. */
+void local_start_again(void);
 
 #endif

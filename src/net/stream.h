@@ -1,7 +1,7 @@
 /*
  * The room of the network: what leaves this process, and what starts the
  * private server. It knows bytes and addresses, not Redis. server/ comes in
- * by this header; settings/ by url.h, a value; cmd/ by local.h and tls_load.h.
+ * by this header and local.h; settings/ by url.h, a value; cmd/ by local.h and tls_load.h.
  * Sockets, OpenSSL and dlopen(3) are called in this room only.
  *
  * A stream of bytes to a server: from its endpoint through name, addresses,

@@ -85,8 +85,8 @@ static enum cause sort_failure(const struct conn *conn)
 	case ENOMEM:
 		return CAUSE_SYSTEM;
 	case EACCES:
-		return conn->url->kind == URL_UNIX ? CAUSE_BARRED_SOCKET
-						   : CAUSE_AWAY;
+		return conn->url->at.path != NULL ? CAUSE_BARRED_SOCKET
+						  : CAUSE_AWAY;
 	default:
 		return CAUSE_AWAY;
 	}
@@ -643,7 +643,7 @@ static int parse(struct conn *conn, conn_reply *callback, void *context)
 static bool may_want_tls(const struct conn *conn)
 {
 	return conn->heard == 0 && !conn->url->tls &&
-	       conn->url->kind != URL_UNIX && conn->url->kind != URL_LOCAL;
+	       conn->url->at.path == NULL;
 }
 
 /* What has come, read into data of READ_SIZE bytes. */

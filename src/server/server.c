@@ -1,10 +1,12 @@
 #include "server/server.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "net/local.h"
 #include "server/discovery.h"
 
 #define AGAIN_PAUSE 20   /* ms */
@@ -109,12 +111,26 @@ const char *server_remedy(const struct server *server)
 
 /* --- what is asked ------------------------------------------------------ */
 
+/* One of `local:` that has ended is started for the next try. */
+static int open_at_url(struct server *server)
+{
+	int cause;
+
+	if (conn_open(&server->conn, &server->url.at) == 0)
+		return 0;
+	cause = server->conn.stream.error;
+	if (server->url.kind == URL_LOCAL &&
+	    (cause == ECONNREFUSED || cause == ENOENT))
+		local_start_again();
+	return -1;
+}
+
 static int connect_start(struct server *server)
 {
 	struct discovery *discovery = server->discovery;
 
 	if (discovery == NULL)
-		return conn_open(&server->conn, &server->url.at);
+		return open_at_url(server);
 	if (!discovery->pinned)
 		server->conn.found = NULL;
 	discovery_start(discovery);

@@ -18,6 +18,9 @@ setup() {
 
 teardown() {
 	local pid
+	# who waits, or holds a lock, would start another
+	for pid in "${spawned[@]}"; do kill -KILL "$pid" && wait "$pid"; done 2>/dev/null
+	[[ ! -e $HOME_DIR/lock ]] || flock "$HOME_DIR/lock" true
 	for pid in $(servers_in "$SET") ${OTHER_HOME:+$(servers_in "$OTHER_HOME")}; do kill -KILL "$pid"; done
 	[[ ! ${OTHER_HOME-} ]] || rm -rf "$OTHER_HOME"
 	[[ ${BATS_TEST_COMPLETED:-} ]] || show_spawned
@@ -241,6 +244,60 @@ limited() {
 	redlock run -n -S local: "$KEY" echo again
 	expect 0 again
 	[[ $(servers_in "$SET" | wc -w) == 1 && $(servers_in "$SET") != "$server" ]]
+}
+
+# waiting RUNS WAITS: so many stand in the queue, and beside it.
+waiting() {
+	[[ $(lcli ZCARD "{$KEY}:redlock:queue") == "$1" && $(lcli ZCARD "{$KEY}:redlock:waits") == "$2" ]]
+}
+
+@test "a server that was killed is started again by those who wait, once, and all of them are served" {
+	local i server
+	redlock acquire -S local: -t 1h "$KEY"
+	server=$(servers_in "$SET")
+	for i in {1..8}; do spawn "$i" "$REDLOCK" run -S local: "$KEY" echo ran; done
+	spawn wait "$REDLOCK" wait -S local: "$KEY"
+	wait_until 'waiting 8 1'
+	kill -KILL "$server"
+	for i in {1..8}; do
+		finish "$i"
+		[[ $status == 0 && $output == ran ]]
+	done
+	finish wait
+	[[ $status == 0 ]]
+	[[ $(servers_in "$SET" | wc -w) == 1 && $(servers_in "$SET") != "$server" ]]
+	[[ $(grep -c oO0OoO0OoO0Oo "$HOME_DIR/redis.log") == 2 ]]
+}
+
+@test "who holds a lock at a server that was killed has it started, and finds the lock lost" {
+	local server
+	spawn holder "$REDLOCK" run -S local: -t $((6 * SLOW))s "$KEY" sleep 300
+	wait_until '[[ $(child_named "$(pid holder)" sleep) ]]'
+	server=$(servers_in "$SET")
+	kill -KILL "$server"
+	finish holder
+	[[ $status == 76 && $stderr == *"$KEY: lock lost: "*"gone"* ]]
+	[[ $(servers_in "$SET" | wc -w) == 1 && $(servers_in "$SET") != "$server" ]]
+}
+
+@test "who waits starts no second server while the first one lives and its socket was removed" {
+	local server
+	redlock acquire -S local: -t 1h "$KEY"
+	expect 0 '[0-9a-f]{32}'
+	server=$(servers_in "$SET")
+	spawn a "$REDLOCK" run -S local: "$KEY" echo ran
+	wait_until 'waiting 1 0'
+	mv "$SOCKET" "$SOCKET.away"
+	timeout 10 redis-cli -s "$SOCKET.away" CLIENT KILL TYPE normal SKIPME yes
+	timeout 10 redis-cli -s "$SOCKET.away" CLIENT KILL TYPE pubsub
+	wait_until '[[ -s $TMP/a.err ]]'
+	wait_until 'flock -n "$HOME_DIR/lock" true'
+	[[ ! -e $SOCKET && $(servers_in "$SET") == "$server" ]]
+	mv "$SOCKET.away" "$SOCKET"
+	redlock release -S local: "$KEY" "$output"
+	finish a
+	expect 0 ran "redlock: $KEY: still waiting: local:: No such file or directory: .*"
+	[[ $(servers_in "$SET") == "$server" ]]
 }
 
 @test "a stopped server is not replaced by a second one" {
