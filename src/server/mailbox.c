@@ -46,8 +46,10 @@ static void shut(struct mailbox *mailbox, size_t i)
 	log_step("%s: no subscription: %s", mailbox->subscribers[i].url.name,
 		 mailbox->subscribers[i].conn.refusal.text);
 	server_cut(&mailbox->subscribers[i]);
+	/* one that was open is no failure before it cannot be opened again */
+	if (!mailbox_is_open(mailbox, i))
+		mailbox->per_server[i].failures++;
 	mailbox->per_server[i].state = SUBSCRIPTION_SHUT;
-	mailbox->per_server[i].failures++;
 	mailbox->per_server[i].due = deadline_in(
 		deadline_jitter(pause < RETRY_LONGEST ? pause : RETRY_LONGEST));
 	mailbox->listener->failed(mailbox->listener->context, i);
@@ -161,7 +163,7 @@ const struct server *mailbox_failure(const struct mailbox *mailbox, size_t i)
 	const struct server *subscriber = &mailbox->subscribers[i];
 
 	/* no why while it is asked */
-	return mailbox->per_server[i].state != SUBSCRIPTION_OPEN &&
+	return mailbox->per_server[i].failures > 0 &&
 			       subscriber->conn.refusal.text[0] != '\0'
 		       ? subscriber
 		       : NULL;

@@ -88,8 +88,8 @@ bool mailbox_is_open(const struct mailbox *mailbox, size_t server);
 /* How often in a row it could not be opened, for reasons that may pass. */
 unsigned mailbox_failures(const struct mailbox *mailbox, size_t server);
 
-/* The connection whose refusal tells why there is no subscription. NULL if
- * there is one, or if it is still asked for. */
+/* The connection whose refusal tells why there is no subscription. NULL if there is one,
+ * if it is still asked for, or if it has only just broken. */
 const struct server *mailbox_failure(const struct mailbox *mailbox,
 				     size_t server);
 

@@ -121,7 +121,8 @@ void queue_release(struct queue *queue);
 bool queue_lacks_quorum(const struct queue *queue, struct error *why);
 
 /*
- * An outage is reported once, and waited through.
+ * An outage is reported once, and waited through. A connection that is closed, as proxies
+ * do, and is back at the first try is none.
  *
  * OK: lock is held as after lock_acquire. BUSY: the time is over. AGAIN: wait a
  * moment and call again. After anything but OK nothing is left on any server

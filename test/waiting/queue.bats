@@ -585,6 +585,28 @@ first_asked_twice() {
 	done
 }
 
+# last_requests: the number of each waiter's last request, the smallest first.
+last_requests() {
+	rcli 0 HVALS "$(record):wishes" | sed -nE 's/^[0-9]+ (string|none) 0 [0-9]+ - ([0-9]+) .*/\2/p' | sort -n
+}
+
+@test "connections that are closed again and again, as by a proxy, and are back at once are no outage" {
+	local last i
+	servers_start 1
+	take
+	line_up a --server-timeout 9s
+	spawn b "$REDLOCK" wait --server-timeout 9s "$KEY"
+	wait_until 'queued 2 && listening 2'
+	for i in 1 2 3 4 5; do
+		last=$(last_requests | tail -n 1)
+		rcli 0 CLIENT KILL TYPE pubsub
+		rcli 0 CLIENT KILL TYPE normal
+		wait_until 'listening 2 && (($(last_requests | head -n 1) > last))'
+	done
+	give_back
+	all_end_well a b
+}
+
 @test "waiters whose connections are cut as the lock is released are served" {
 	local i type
 	servers_start 3
