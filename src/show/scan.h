@@ -4,7 +4,8 @@
  *
  * A lock is listed if a quorum has it. Any quorum has a server in common with any set
  * of servers that leaves out fewer than a quorum. So servers are scanned until those
- * that are left are too few for a quorum.
+ * that are left are too few for a quorum. But of a KEY that is free one server may be all
+ * that still knows: if these are listed, too, all servers are scanned.
  *
  * SCAN may return a name twice, and several servers return the same names: each KEY
  * is remembered when it is listed, so that it is listed once. A lock that is taken

@@ -158,6 +158,23 @@ tells_of_runs() {
 	[[ $(of redlock_last_run_exit_status) == 0 && $(of redlock_last_run_success) == 1 ]]
 }
 
+@test "a KEY that is free is told of, whichever server is the only one that knows it" {
+	local i others
+	of() { metric "$TMP/file" "$1{key=\"$KEY$2\"}"; }
+	for i in 0 1 2; do
+		redlock run --quarantine 0 "$KEY-$i" true
+		KEY=$KEY-$i wait_until noted_by_all
+		for others in 0 1 2; do
+			((others == i)) || rcli "$others" DEL "$(record "$KEY-$i")" "$(record "$KEY-$i"):runs" >/dev/null
+		done
+	done
+	redlock list --format prometheus --output "$TMP/file" "$KEY-*"
+	expect 0
+	for i in 0 1 2; do
+		[[ $(of redlock_held "-$i") == 0 && $(of redlock_last_success_timestamp_seconds "-$i") ]]
+	done
+}
+
 @test "without --output the metrics are printed, and so is where they are from" {
 	printf '[prod]\nserver = %s\n' "$(server_url 0)" >"$TMP/conf"
 	redlock list --format prometheus --config "$TMP/conf" --set prod "$KEY*"
