@@ -289,17 +289,15 @@ void script_raise(struct lock *lock, size_t i, bool counts)
 }
 
 void script_inspect(struct quorum *quorum, size_t i, const struct names *names,
-		    const char *token, size_t holders, size_t waiters)
+		    const char *token, const char *place, size_t waiters)
 {
 	struct question question = about_key(quorum, i, names, token);
-	char passed_holders[24], passed_waiters[24];
+	char passed[24];
 
 	question.how = ASK_PATIENTLY;
 	ask(&question,
 	    SCRIPT(common_lua, lease_lua, data_lua, holders_lua, inspect_lua),
-	    (const char *[]){number(passed_holders, (int64_t)holders),
-			     number(passed_waiters, (int64_t)waiters)},
-	    2);
+	    (const char *[]){place, number(passed, (int64_t)waiters)}, 2);
 }
 
 void script_break(struct quorum *quorum, size_t i, const struct names *names,

@@ -52,11 +52,11 @@ void script_release(struct lock *lock, size_t server, int64_t min_hold);
  * it holds KEY ("": all holders), and break does its work once for each.
  */
 
-/* Asks who holds KEY and who waits for it, without the first `holders` and
- * `waiters`. */
+/* Asks who holds KEY, from a place on that the last answer named ("": the first), and
+ * who waits for it, without the first `waiters`. */
 void script_inspect(struct quorum *quorum, size_t server,
 		    const struct names *names, const char *token,
-		    size_t holders, size_t waiters);
+		    const char *place, size_t waiters);
 
 /* holders: the digests of the tokens that KEY may be taken from, with a blank after each.
  * foreign: even if KEY is not a lock. why: for those that lose it

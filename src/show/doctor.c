@@ -248,7 +248,7 @@ static void ask_extend(struct doctor *doctor, size_t i)
 static void ask_inspect(struct doctor *doctor, size_t i)
 {
 	script_inspect(doctor->lock.ballot.quorum, i, &doctor->lock.names,
-		       doctor->lock.grant.token, 0, 0);
+		       doctor->lock.grant.token, "", 0);
 }
 
 static void ask_batch(struct doctor *doctor, size_t i)

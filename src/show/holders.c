@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 
+#define KEPT_MOST (4 * SHOWN_MOST) /* until all servers have told */
 #define SPOILT_MOST 4 /* beside KEY: its record, queue, wishes, waits */
 
 void holders_init(struct holders *holders, struct quorum *quorum,
@@ -151,6 +152,8 @@ int64_t holders_count(const struct holders *holders)
 	const struct crowd *holding = &holders->holding;
 	int64_t whole = 0;
 
+	if (holding->total > SHOWN_MOST)
+		return holding->total;
 	for (size_t n = 0; n < holding->count; n++)
 		whole += !holders_is_partial(holders, &holding->seen[n]);
 	return whole > 0 ? whole + holding->total - (int64_t)holding->count
@@ -235,20 +238,39 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+static int by_age(const void *a, const void *b)
+{
+	const struct seen *one = a, *other = b;
+
+	if (one->who.held != other->who.held)
+		return one->who.held > other->who.held ? -1 : 1;
+	return one->order < other->order ? -1 : one->order > other->order;
+}
+
+void holders_sort(struct crowd *crowd)
+{
+	if (crowd->count > 1)
+		qsort(crowd->seen, crowd->count, sizeof(*crowd->seen), by_age);
+	if (crowd->total < (int64_t)crowd->count)
+		crowd->total = (int64_t)crowd->count;
+	if (crowd->count > SHOWN_MOST)
+		crowd->count = SHOWN_MOST;
+}
+
 /* One of a server's, merged with what others said of the same token. */
 static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 {
 	struct seen *known = NULL;
 
 	if (crowd->seen == NULL)
-		crowd->seen = xcalloc(SHOWN_MOST, sizeof(*crowd->seen));
+		crowd->seen = xcalloc(KEPT_MOST, sizeof(*crowd->seen));
 	for (size_t i = 0; i < crowd->count && known == NULL; i++)
 		if (strcmp(crowd->seen[i].digest, seen->digest) == 0 &&
 		    crowd->seen[i].slot == seen->slot)
 			known = &crowd->seen[i];
 	if (known == NULL) {
-		if (crowd->count == SHOWN_MOST)
-			return;
+		if (crowd->count == KEPT_MOST)
+			holders_sort(crowd);
 		known = &crowd->seen[crowd->count];
 		*known = *seen;
 		known->order = crowd->count++;
@@ -275,7 +297,7 @@ static void merge(struct crowd *crowd, const struct seen *seen, size_t server)
 
 typedef int read_item(struct seen *seen, const char *text, size_t length);
 
-static int read_page(struct crowd *crowd, size_t *told, size_t server,
+static int read_page(struct crowd *crowd, size_t server,
 		     const struct reply *reply, size_t value, read_item *read)
 {
 	size_t count = reply_item_count(reply, value);
@@ -290,35 +312,46 @@ static int read_page(struct crowd *crowd, size_t *told, size_t server,
 		seen.who.is_hash = strcmp(reply->value[1].text, "hash") == 0;
 		merge(crowd, &seen, server);
 	}
-	*told += count;
 	return 0;
 }
 
-/* Whether this page has brought all that there is, or that is shown. */
-static bool is_told(size_t told, size_t page, int64_t total)
+/* Whether it has told all holders, or else where it goes on. */
+static bool are_holders_told(struct holders *holders, size_t i,
+			     const struct reply *reply)
 {
-	return page == 0 || told >= SHOWN_MOST || (int64_t)told >= total;
+	const char *next = reply->count > 12 ? reply->value[12].text : NULL;
+
+	if (next == NULL || strlen(next) >= sizeof(holders->place[i]))
+		next = "-";
+	snprintf(holders->place[i], sizeof(holders->place[i]), "%s", next);
+	return strcmp(next, "-") == 0 || reply_item_count(reply, 6) == 0;
+}
+
+/* Whether it has told all waiters, or as many as are shown. */
+static bool are_waiters_told(struct holders *holders, size_t i,
+			     const struct reply *reply)
+{
+	size_t page = reply_item_count(reply, 7);
+	size_t told = holders->told_waiters[i] += page;
+
+	return page == 0 || told >= SHOWN_MOST ||
+	       (int64_t)told >= reply->value[5].number;
 }
 
 static int read_pages(struct holders *holders, size_t i,
 		      const struct reply *reply)
 {
 	const struct value *said = reply->value;
-	int64_t all_holding = said[4].number, all_waiting = said[5].number;
+	bool told;
 
-	if (read_page(&holders->holding, &holders->told_holders[i], i, reply, 6,
-		      seen_read_holder) < 0 ||
-	    read_page(&holders->waiting, &holders->told_waiters[i], i, reply, 7,
-		      read_waiter) < 0)
+	if (read_page(&holders->holding, i, reply, 6, seen_read_holder) < 0 ||
+	    read_page(&holders->waiting, i, reply, 7, read_waiter) < 0)
 		return -1;
-	holders->holding.total = larger(holders->holding.total, all_holding);
-	holders->waiting.total = larger(holders->waiting.total, all_waiting);
+	holders->holding.total = larger(holders->holding.total, said[4].number);
+	holders->waiting.total = larger(holders->waiting.total, said[5].number);
+	told = are_holders_told(holders, i, reply);
 	holders->complete[i] =
-		is_told(holders->told_holders[i], reply_item_count(reply, 6),
-			all_holding) &&
-		(holders->hasty ||
-		 is_told(holders->told_waiters[i], reply_item_count(reply, 7),
-			 all_waiting));
+		(are_waiters_told(holders, i, reply) || holders->hasty) && told;
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 
 #include "lock/lock.h"
 
-#define SHOWN_MOST 1000 /* holders, and as many waiters, that are kept */
+#define SHOWN_MOST 1000 /* holders, and waiters, of longest standing */
 #define DIGEST_SIZE 41
 #define PERMITS_LARGEST 1000000000 /* a larger number is not believed */
 
@@ -54,8 +54,9 @@ struct holders {
 	enum standing standing[SERVERS_MAX];
 	char type[SERVERS_MAX][16]; /* Redis type of KEY */
 	int64_t permits[SERVERS_MAX], fences[SERVERS_MAX];
-	int64_t began[SERVERS_MAX]; /* its record; ms by its clock, or -1 */
-	size_t told_holders[SERVERS_MAX], told_waiters[SERVERS_MAX];
+	int64_t began[SERVERS_MAX];  /* its record; ms by its clock, or -1 */
+	char place[SERVERS_MAX][64]; /* where its next holders are */
+	size_t told_waiters[SERVERS_MAX];
 	bool complete[SERVERS_MAX]; /* has told all */
 	bool replica[SERVERS_MAX];  /* it says it is one: it grants nothing */
 	int spoilt[SERVERS_MAX];    /* 0, or what beside KEY is no lock's */
@@ -70,6 +71,9 @@ void holders_release(struct holders *holders);
 
 /* Takes a server's answer; for a struct reply_handler. */
 void holders_hear(void *holders, size_t server, const struct reply *reply);
+
+/* The longest first, and SHOWN_MOST at most. */
+void holders_sort(struct crowd *crowd);
 
 /* Forgets holders and waiters. */
 void holders_forget(struct holders *holders);
@@ -104,7 +108,8 @@ size_t seen_count(const struct seen *seen);
 bool holders_is_partial(const struct holders *holders,
 			const struct seen *holder);
 
-/* How many hold KEY: those that have it on enough servers, or all if none has. */
+/* How many hold KEY: those that have it on enough servers, or all if none has. If there
+ * are more than are shown, some are known only by the number that a server tells. */
 int64_t holders_count(const struct holders *holders);
 
 /* Reads "digest left held count slot\n" and the description. -1: it is something else. */

@@ -1,12 +1,11 @@
 #include "show/inspect.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "lock/explain.h"
 #include "lock/script.h"
 
-#define PAGES_MOST 100 /* SHOWN_MOST of each take half of that */
+#define PAGES_MOST 100 /* SHOWN_MOST of each take half of that at most */
 
 /* The most servers that one holder is known to have. */
 static size_t best_holder(const struct holders *holders, bool *whole)
@@ -64,35 +63,18 @@ static bool ask_next_page(struct holders *holders)
 		ballot->vote[i] = VOTE_PENDING;
 		holders->standing[i] = STANDING_UNKNOWN;
 		script_inspect(ballot->quorum, i, &holders->names,
-			       holders->token, holders->told_holders[i],
+			       holders->token, holders->place[i],
 			       holders->told_waiters[i]);
 		asked = true;
 	}
 	return asked;
 }
 
-static int by_age(const void *a, const void *b)
-{
-	const struct seen *one = a, *other = b;
-
-	if (one->who.held != other->who.held)
-		return one->who.held > other->who.held ? -1 : 1;
-	return one->order < other->order ? -1 : one->order > other->order;
-}
-
-static void sort(struct crowd *crowd)
-{
-	if (crowd->count > 1)
-		qsort(crowd->seen, crowd->count, sizeof(*crowd->seen), by_age);
-	if (crowd->total < (int64_t)crowd->count)
-		crowd->total = (int64_t)crowd->count;
-}
-
 /* What came of the answers; a vote is an answer here. */
 static int conclude(struct holders *holders, struct error *error)
 {
-	sort(&holders->holding);
-	sort(&holders->waiting);
+	holders_sort(&holders->holding);
+	holders_sort(&holders->waiting);
 	if (ballot_has_quorum(&holders->ballot) && !holders->ballot.alias)
 		return 0;
 	explain_failure(&holders->ballot, error);
@@ -125,7 +107,7 @@ int inspect_lock(struct holders *holders, struct error *error)
 			ballot->vote[i] = VOTE_FAILED;
 		else
 			script_inspect(ballot->quorum, i, &holders->names,
-				       holders->token, 0, 0);
+				       holders->token, "", 0);
 	}
 	going = gather(holders);
 	while (going && pages++ < PAGES_MOST && ask_next_page(holders))

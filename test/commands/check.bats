@@ -68,6 +68,30 @@ judges_the_hold() {
 	checks 0 "$KEY: held by 1101, longest web1 pid 11 'read' for 1h0[0-9]m; since when is not known \| .*" "$KEY"
 }
 
+# judges_a_crowd COUNT: with old
+judges_a_crowd() {
+	local who="$KEY: held by $1, longest web1 pid 11 'read' for 4h0[0-9]m"
+	checks 2 "$who \(more than 3h00m\) \| held=14[0-9.]+s;;10800;0 .*" --max-held 3h "$KEY"
+	checks 0 "$who \| .*" --max-held 5h "$KEY"
+	redlock status --format json "$KEY"
+	[[ $(of '.holders[0] | [.host, .partial]') == '["web1",false]' ]]
+}
+
+@test "the holder that has held KEY longest is found among any number, whenever its lease ends" {
+	only 0
+	crowd 0 1500
+	judges_a_crowd 1501
+	rcli 0 ZADD "$KEY" $(($(date_ms) + 30000000)) old # it ends first
+	judges_a_crowd 1501
+}
+
+@test "the holder that has held KEY longest is found among any number on three servers" {
+	on_all crowd 1200
+	rcli 1 ZADD "$KEY" $(($(date_ms) + 30000000)) old
+	rcli 2 ZREM "$KEY" old
+	judges_a_crowd 1201
+}
+
 @test "on three servers KEY is held if a quorum says so" {
 	servers_start 3 --appendonly yes --appendfsync always
 	judges_the_hold

@@ -55,6 +55,21 @@ hold_permit() {
 		"$(described "$4" "$5" "$6" "${7-0}")"
 }
 
+# crowd I COUNT: so many share KEY since just now, for ten hours; after them, by the end of their leases, comes old,
+# that has held it for four.
+crowd() {
+	local now
+	now=$(date_ms)
+	awk -v key="$KEY" -v record="$(record)" -v count="$2" -v now="$now" 'BEGIN {
+		for (i = 1; i <= count; i++) {
+			printf "ZADD %s %.0f token%d\n", key, now + 36000000 + i, i
+			printf "HSET %s holder:token%d since=%.0f\n", record, i, now
+		}
+	}' | fill "$1"
+	hold_permit "$1" 0 old web1 11 'read' 4 >/dev/null
+	rcli "$1" ZADD "$KEY" $((now + 37000000)) old >/dev/null
+}
+
 # queue_up I TOKEN HOURS 'KIND PERMITS' HOST PID COMMAND: has waited for KEY for HOURS.
 queue_up() {
 	local i=$1 token=$2

@@ -52,7 +52,7 @@ end
 
 for i = 1, #KEYS, 4 do
   key, record, queue, waits = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
-  local later, items, total = later_protocol(), holders(0, 1)
+  local later, items, total = later_protocol(), holders('', 1)
   local first = (total or 0) > 0 and items[1]
   answer[#answer + 1] = format('%d %.0f %.0f %.0f\n', type(peek('fence')) == 'string' and 1 or 0,
     count(queue) + count(waits), max(longest_wait(queue), longest_wait(waits)), longest_hold(total or 0))

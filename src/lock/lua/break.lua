@@ -38,7 +38,7 @@ if later then
 end
 drop_expired()
 local kind, permits, fence = kind_of_key(), permits_of_key(), peek('fence')
-local items, total = holders(0, 1000)
+local items, total = holders('', 1000)
 if kind ~= 'none' and ARGV[4] ~= '1' and not is_lock(kind) then
   return refuse('NOBREAK', kind)
 end

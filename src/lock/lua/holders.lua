@@ -46,37 +46,64 @@ local function show_holder(who, left, count)
     slot_of(who) or 0) .. text
 end
 
--- returns who holds KEY, without the first `from`, and how many do in all; nil: KEY is no lock
-local function holders(from, most)
-  local kind, left, items = kind_of_key(), call('pttl', key), {}
+-- Those who share KEY, from a place on: "ends passed before", when a lease ends, how many of those that end then to
+-- pass over, and how many come before. Who renews a lease meanwhile is met again, further on. After the first
+-- thousand only those are shown that have held KEY longest: sixty of two thousand. Returns the next place.
+local function show_sharers(items, place, most)
+  local from, passed, before = place:match('^(%S+) (%d+) (%d+)$')
+  passed, before = number(passed or 0), number(before or 0)
+  local skims, rows = before >= 1000, {}
+  most = skims and 2000 or most
+  local page = call('zrangebyscore', key, from or format('(%.0f', now), '+inf', 'withscores', 'limit', passed, most)
+  for i = 1, #page, 2 do
+    rows[#rows + 1] = {page[i], min(number(page[i + 1]), 2^53) - now, skims and select(2, describe(page[i]))}
+  end
+  if skims then
+    table.sort(rows, function(one, other) return one[3] > other[3] end)
+  end
+  for i, row in each(rows) do
+    if not add(items, show_holder(row[1], row[2], 1)) or skims and i == 60 then
+      break
+    end
+  end
+  local last, same = skims and #page or 2 * #items, 0
+  if last == #page and #rows < most then
+    return '-'
+  end
+  local ends = page[last]
+  while page[last - 2 * same] == ends do
+    same = same + 1
+  end
+  return format('%s %d %d', ends, ends == from and passed + same or same, before + last / 2)
+end
+
+-- returns who holds KEY, from a place on ('': the first), at most so many; how many do in all; and the next place
+-- ('-': there are no more); nil: KEY is no lock
+local function holders(place, most)
+  local kind, left, items, rest = kind_of_key(), call('pttl', key), {}, '-'
   if kind == 'none' then
-    return items, 0
+    return items, 0, rest
   elseif kind == exclusive then
-    if from == 0 then
+    if place == '' then
       add(items, show_holder(call('getrange', key, 0, 256), left, 1))
     end
-    return items, 1
+    return items, 1, rest
   elseif kind == reentrant and is_lock(kind) then
     local total = call('hlen', key)
-    local fields = from == 0 and total <= 60 and call('hgetall', key) or {}
+    local fields = place == '' and total <= 60 and call('hgetall', key) or {}
     for i = 1, #fields, 2 do
       local count = number(fields[i + 1]) or 1
       if not add(items, show_holder(fields[i], left, count >= 1 and count < 2^53 and count or 1)) then
         break
       end
     end
-    return items, total
+    return items, total, rest
   elseif kind == sorted and permits_of_key() then
-    local after = format('(%.0f', now)
-    local page = call('zrangebyscore', key, after, '+inf', 'withscores', 'limit', from, most)
-    for i = 1, #page, 2 do
-      local ends = min(number(page[i + 1]), 2^53)
-      if not add(items, show_holder(page[i], ends - now, 1)) then
-        break
-      end
+    if place ~= rest then
+      rest = show_sharers(items, place, most)
     end
-    return items, call('zcount', key, after, '+inf')
+    return items, call('zcount', key, format('(%.0f', now), '+inf'), rest
   elseif kind == sorted and left >= 0 then -- another program's, or ours without its record: nobody may enter it
-    return {show_holder('', left, 1)}, 1
+    return {show_holder('', left, 1)}, 1, rest
   end
 end

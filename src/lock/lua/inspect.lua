@@ -1,11 +1,11 @@
 -- Tells who holds KEY and who waits for it, a page of each.
--- ARGV: holders and waiters to pass over. With a token: only whether it holds KEY.
+-- ARGV: the holders' place (holders.lua), waiters to pass over. With a token: only whether it holds KEY.
 -- returns {1 held, 0 free, -1 no lock; Redis type, permits (-1: none), fence (0: none),
 --         holders in all, waiters in all, {holder ...}, {waiter ...}, since when the server has known KEY
 --         (ms by its clock, -1 unknown), 1 if it is a replica,
 --         what beside KEY is something else (1 the record, 2 queue, 3 wishes, 4 those that only wait; 0: nothing),
---         and what it is: nobody can take KEY then}
-local items, total = {}
+--         and what it is: nobody can take KEY then; the holders' next place}
+local items, total, rest = {}
 local later = refuse_later()
 if later then
   return later
@@ -15,7 +15,7 @@ if token ~= '' then
   items = held > 0 and {show_holder(token, call('pttl', key), held)}
   total = min(held, 1)
 else
-  items, total = holders(number(ARGV[3]), 60)
+  items, total, rest = holders(ARGV[3], 60)
 end
 
 local function count(line)
@@ -70,4 +70,4 @@ return {not total and -1 or total > 0 and 1 or 0, kind_of_key(), permits_of_key(
   type(fence) == 'string' and number(fence) or 0, total or 0,
   count(queue) + count(waits), items or {}, waiters(number(ARGV[4])), known_since(),
   type(info) == 'string' and info:find('role:slave', 1, true) and 1 or 0,
-  spoilt, by}
+  spoilt, by, rest or '-'}

@@ -682,7 +682,7 @@ def status():
                 1, str((1 + int(words[-2])) % 4), 10000, keys, []))}}], 0)
     yield from alone("list", ["list"], "look")
     yield from alone("list", ["list"], "look", LOOKS, passes=1)
-    page = array(1, "zset", 3, 5, 3, 0, [ITEM], [])
+    page = array(1, "zset", 3, 5, 3, 0, [ITEM], [], -1, 0, 0, "", "9 1 1")
     yield from alone("status, the second page", ["status", KEY], "inspect",
                      prints=shown, passes=1, first=page)
 
