@@ -16,6 +16,7 @@
 
 #define MOMENT 25            /* ms that servers may be slower than the quorum */
 #define FENCE_AHEAD 86400000 /* that a clock may lift a fence */
+#define LOOKED_AT 50         /* holders, at most (acquire.lua) */
 
 /* Those who compete for KEY begin at different slots. */
 static void draw_slot(struct lock *lock)
@@ -160,6 +161,7 @@ static void read_refusal(const struct lock *lock, const struct reply *reply,
 		.at = clock_ms(),
 	};
 	record_parse(&seen->holder, said[3].text, said[3].length);
+	seen->some = seen->holders > LOOKED_AT;
 	seen->misfit = misfit_of(lock, seen);
 }
 

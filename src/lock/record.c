@@ -224,7 +224,7 @@ static void print_count(struct buffer *text, const struct busy *busy)
 	else if (busy->holders > 1)
 		buffer_print(text, "%" PRId64 ", ", busy->holders);
 	if (busy->holders > 1)
-		buffer_print(text, "longest ");
+		buffer_print(text, busy->some ? "among them " : "longest ");
 }
 
 void record_print_who(struct buffer *text, const struct busy *busy)

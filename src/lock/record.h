@@ -108,7 +108,7 @@ enum misfit {
 };
 
 /* What a refusal said about the holder: of several holders, about the one that
- * has held KEY longest. */
+ * has held KEY longest, as far as they were looked at. */
 struct busy {
 	bool has_reply;       /* the rest is filled */
 	bool has_description; /* holder is filled; else a foreign program */
@@ -119,6 +119,7 @@ struct busy {
 	int64_t at;    /* clock_ms() when this was so */
 	int64_t place; /* ours in the queue, from 0; -1 for none */
 	int64_t holders; /* 0 if unknown */
+	bool some;       /* more than were looked at */
 	int64_t permits; /* of KEY; 0 for none */
 	enum misfit misfit;
 	bool nested;  /* the holder is above us */
@@ -137,7 +138,7 @@ struct busy {
 void record_print_holder(struct buffer *text, const struct holder *holder);
 
 /* Appends "held by web3 pid 812 'backup.sh'"; of several holders "held by 3 of
- * 3, longest web3 pid 812 'encode.sh'". */
+ * 3, longest web3 pid 812 'encode.sh'", or "among them" if not all were looked at. */
 void record_print_who(struct buffer *text, const struct busy *busy);
 
 /* Whether the time that is left is worth showing (above). */

@@ -943,6 +943,21 @@ left_alone() {
 	expect 75 '' "redlock: $KEY: held by 2, longest web2 pid 22 'job two' for 4h0[0-9]m"
 }
 
+@test "of more holders than a refusal looks at one is named, and not called the longest" {
+	use 1
+	hold_permit 0 100 old web2 22 'job two' 4
+	rcli 0 ZADD "$KEY" $(($(date_ms) + 37000000)) old # it ends last
+	for ((i = 1; i < 50; i++)); do
+		rcli 0 ZADD "$KEY" $(($(date_ms) + 36000000)) "token$i"
+		rcli 0 HSET "$(record)" "slot:token$i" $((i + 1)) "holder:token$i" "$(described web1 11 'job one' 2)"
+	done
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by 50 of 100, longest web2 pid 22 'job two' for 4h0[0-9]m: use -P 100, as they do"
+	hold_permit 0 100 young web3 33 'job three' 1
+	redlock run -n "$KEY" true
+	expect 75 '' "redlock: $KEY: held by 51 of 100, among them web[123] pid [123]+ 'job (one|three)' for [12]h0[0-9]m: use -P 100, as they do"
+}
+
 @test "who forgets -P for a semaphore is told, at once and in words" {
 	local option
 	use 1

@@ -10,7 +10,7 @@
 --         slots the beginning of a digest of their tokens after it),
 --         the record's age (ms), the longest ttl of those who hold KEY (ms; 0 unknown),
 --         how many hold it, of how many permits (0: none), KEY's type, who has which slot}; if several
---         hold it, the description is that of the one that has held it longest
+--         hold it, the description is that of the one that has held it longest, of the fifty whose leases end first
 -- who has which slot: "slot held token" and a blank, each, of the token its beginning, while the record is young;
 -- slot 0: one of those who keep another kind out together
 local ttl, clock, description, kept, kind, permits, hold, request, wait, waited, ancestor =
