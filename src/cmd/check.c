@@ -194,26 +194,6 @@ static void judge(struct check *check, const struct measure *measure)
 
 /* --- who holds it, and who waits ------------------------------------------- */
 
-/* Of those that a quorum has, the one that has held it longest, or NULL. *unknown: of one
- * it is not known for how long. */
-static const struct seen *find_longest(const struct holders *holders,
-				       bool *unknown)
-{
-	const struct seen *longest = NULL;
-
-	*unknown = false;
-	for (size_t n = 0; n < holders->holding.count; n++) {
-		const struct seen *seen = &holders->holding.seen[n];
-
-		if (holders_is_partial(holders, seen))
-			continue;
-		*unknown |= seen->who.held < 0;
-		if (longest == NULL || seen->who.held > longest->who.held)
-			longest = seen;
-	}
-	return longest;
-}
-
 /* Another program has it, in a way of its own: there is nothing to show of that. */
 static bool is_held_anyhow(const struct holders *holders)
 {
@@ -241,15 +221,14 @@ static void print_misuse(struct buffer *text, const struct holders *holders)
 static void print_holder(struct check *check, const struct seen *longest)
 {
 	struct busy who = {.left = -1, .held = -1};
-	size_t speaker = holders_speaker(&check->holders);
+	int64_t permits = holders_permits(&check->holders);
 	char time[DURATION_TEXT];
 
 	if (longest != NULL) {
 		who = longest->who;
 		who.holders = holders_count(&check->holders);
-		if (speaker < check->holders.ballot.quorum->count &&
-		    check->holders.permits[speaker] > 0)
-			who.permits = check->holders.permits[speaker];
+		if (permits > 0)
+			who.permits = permits;
 	}
 	record_print_who(&check->text, &who);
 	if (who.held >= 0)
@@ -261,7 +240,7 @@ static void look_at_holders(struct check *check)
 {
 	const struct holders *holders = &check->holders;
 	bool unknown;
-	const struct seen *longest = find_longest(holders, &unknown);
+	const struct seen *longest = holders_longest(holders, &unknown);
 
 	if (holders_misused(holders) >= quorum_size(holders->ballot.quorum)) {
 		raise(check, LEVEL_CRITICAL);

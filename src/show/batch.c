@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "lock/alias.h"
+#include "show/inspect.h"
 
 void batch_init(struct batch *batch, struct quorum *quorum)
 {
@@ -32,6 +33,7 @@ static int read_later(struct listed *listed, const char *text)
 {
 	listed->kind = KIND_NONE;
 	listed->holders = 1;
+	strlcpy(listed->crowd, "later", sizeof(listed->crowd));
 	listed->waiting = listed->oldest_wait = -1;
 	listed->first.who.held = listed->first.who.left = -1;
 	return number_read(&text, 1, INT64_MAX,
@@ -78,7 +80,18 @@ static int read_number(const char **at, char end, int64_t least,
 		       : 0;
 }
 
-/* "known waiting oldest longest\n", and what read_holding reads. */
+static int read_crowd(struct listed *listed, const char **at)
+{
+	size_t length = strcspn(*at, "\n");
+
+	if (length >= sizeof(listed->crowd) || (*at)[length] == '\0')
+		return -1;
+	memcpy(listed->crowd, *at, length);
+	*at += length + 1;
+	return 0;
+}
+
+/* "known waiting oldest longest crowd\n", and what read_holding reads. */
 static int read_listed(struct listed *listed, const char *text, size_t length)
 {
 	const char *at = text;
@@ -88,9 +101,13 @@ static int read_listed(struct listed *listed, const char *text, size_t length)
 	if (read_number(&at, ' ', 0, &known) < 0 ||
 	    read_number(&at, ' ', 0, &listed->waiting) < 0 ||
 	    read_number(&at, ' ', 0, &listed->oldest_wait) < 0 ||
-	    read_number(&at, '\n', -1, &longest) < 0 ||
+	    read_number(&at, ' ', -1, &longest) < 0 ||
+	    read_crowd(listed, &at) < 0 ||
 	    read_holding(listed, at, length - (size_t)(at - text)) < 0)
 		return -1;
+	if (strcmp(listed->crowd, "-") == 0)
+		strlcpy(listed->crowd, listed->first.digest,
+			sizeof(listed->crowd));
 	listed->known = known > 0 || listed->holders > 0;
 	listed->longest = longest > listed->first.who.held
 				  ? longest
@@ -153,6 +170,12 @@ static void on_batch(void *context, size_t i, const struct reply *reply)
 	batch->answered[i] = true;
 }
 
+static void note_lost(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->ballot.quorum->count; i++)
+		batch->lost[i] = batch->ballot.vote[i] != VOTE_YES;
+}
+
 void batch_round(struct batch *batch)
 {
 	struct reply_handler handler = {batch, on_batch, NULL};
@@ -169,8 +192,7 @@ void batch_round(struct batch *batch)
 	}
 	quorum_gather(quorum, wait_until(deadline_in(quorum->timeout)),
 		      &handler);
-	for (size_t i = 0; i < quorum->count; i++)
-		batch->lost[i] = batch->ballot.vote[i] != VOTE_YES;
+	note_lost(batch);
 }
 
 static size_t count_alive(const struct batch *batch)
@@ -188,43 +210,33 @@ bool batch_has_quorum(const struct batch *batch)
 	       count_alive(batch) >= quorum_size(batch->ballot.quorum);
 }
 
-static bool has_one_holder(enum kind kind)
-{
-	return kind == KIND_EXCLUSIVE || kind == KIND_REENTRANT;
-}
-
-/* Whether server k has the n-th lock as server i has it, with at least this number
- * of holders. */
-static bool agrees(const struct batch *batch, size_t n, size_t i, size_t k,
-		   int64_t holders)
+/* Whether server k has the n-th lock as server i has it. */
+static bool agrees(const struct batch *batch, size_t n, size_t i, size_t k)
 {
 	const struct listed *said = &batch->answer[i][n];
 	const struct listed *other = &batch->answer[k][n];
 
-	return batch->answered[k] && other->holders >= holders &&
+	return batch->answered[i] && batch->answered[k] &&
 	       other->kind == said->kind && other->permits == said->permits &&
-	       (!has_one_holder(said->kind) ||
-		strcmp(other->first.digest, said->first.digest) == 0);
+	       strcmp(other->crowd, said->crowd) == 0 &&
+	       strcmp(said->crowd, "*") != 0;
 }
 
-/* The largest number of holders that a quorum has at least, as server i has
- * them. */
-static int64_t count_holders(const struct batch *batch, size_t n, size_t i)
+/* A server that has the n-th lock as a quorum has it. The number of servers, if none
+ * has. */
+static size_t find_speaker(const struct batch *batch, size_t n)
 {
-	const struct quorum *quorum = batch->ballot.quorum;
-	int64_t most = 0;
+	size_t count = batch->ballot.quorum->count;
 
-	for (size_t j = 0; j < quorum->count; j++) {
-		int64_t holders =
-			batch->answered[j] ? batch->answer[j][n].holders : 0;
-		size_t count = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t same = 0;
 
-		for (size_t k = 0; k < quorum->count && holders > most; k++)
-			count += agrees(batch, n, i, k, holders);
-		if (count >= quorum_size(quorum))
-			most = holders;
+		for (size_t k = 0; k < count; k++)
+			same += agrees(batch, n, i, k);
+		if (same >= quorum_size(batch->ballot.quorum))
+			return i;
 	}
-	return most;
+	return count;
 }
 
 /* One of the numbers of the n-th lock, by its place in struct listed: the largest that
@@ -253,20 +265,57 @@ static int64_t agree(const struct batch *batch, size_t n, size_t field,
 	return most;
 }
 
-/* The lock as one of the servers has it whose holders a quorum has, too. */
-static bool find_holders(const struct batch *batch, size_t n,
-			 struct listed *listed)
+static bool is_shared(const struct batch *batch, size_t n)
 {
-	for (size_t i = 0; i < batch->ballot.quorum->count; i++) {
-		if (!batch->answered[i] || batch->answer[i][n].holders == 0)
-			continue;
-		*listed = batch->answer[i][n];
-		listed->holders = count_holders(batch, n, i);
-		if (listed->holders > 0)
+	for (size_t i = 0; i < batch->ballot.quorum->count; i++)
+		if (batch->answered[i] &&
+		    (batch->answer[i][n].kind == KIND_SHARED ||
+		     batch->answer[i][n].kind == KIND_PERMITS))
 			return true;
-	}
-	*listed = (struct listed){.kind = KIND_NONE, .longest = -1};
 	return false;
+}
+
+static void look_closer(struct batch *batch, size_t n, struct listed *listed)
+{
+	struct holders holders;
+	struct error ignored; /* without a quorum the list ends, and says why */
+	const struct seen *longest;
+	int64_t permits;
+	bool unknown;
+
+	holders_init_bytes(&holders, batch->ballot.quorum, batch->names[n].key);
+	holders.lost = batch->lost;
+	(void)inspect_lock(&holders, &ignored);
+	memcpy(batch->ballot.vote, holders.ballot.vote,
+	       sizeof(batch->ballot.vote));
+	note_lost(batch);
+	longest = holders_longest(&holders, &unknown);
+	permits = holders_permits(&holders);
+	if (longest != NULL && permits >= 0) {
+		listed->kind = permits > 0 ? KIND_PERMITS : KIND_SHARED;
+		listed->permits = permits;
+		listed->holders = holders_count(&holders);
+		listed->first = *longest;
+		listed->longest = longest->who.held;
+	}
+	holders_release(&holders);
+}
+
+/* What a quorum says of those who hold the lock; whether anybody does. */
+static bool find_holders(struct batch *batch, size_t n, struct listed *listed)
+{
+	size_t speaker = find_speaker(batch, n);
+
+	*listed = (struct listed){.kind = KIND_NONE, .longest = -1};
+	if (speaker == batch->ballot.quorum->count) {
+		if (is_shared(batch, n))
+			look_closer(batch, n, listed);
+	} else if (batch->answer[speaker][n].holders > 0) {
+		*listed = batch->answer[speaker][n];
+		listed->longest =
+			agree(batch, n, offsetof(struct listed, longest), -1);
+	}
+	return listed->holders > 0;
 }
 
 static void find_runs(const struct batch *batch, size_t n,
@@ -289,7 +338,7 @@ static void find_runs(const struct batch *batch, size_t n,
 	history_release(&history);
 }
 
-bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
+bool batch_tell(struct batch *batch, size_t n, struct listed *listed)
 {
 	bool held = find_holders(batch, n, listed);
 
@@ -304,8 +353,5 @@ bool batch_tell(const struct batch *batch, size_t n, struct listed *listed)
 	listed->waiting = agree(batch, n, offsetof(struct listed, waiting), 0);
 	listed->oldest_wait =
 		agree(batch, n, offsetof(struct listed, oldest_wait), 0);
-	if (held)
-		listed->longest =
-			agree(batch, n, offsetof(struct listed, longest), -1);
 	return held;
 }

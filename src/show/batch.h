@@ -1,6 +1,7 @@
 /*
  * Looks at many locks at once: who holds each, if a quorum says the same, and how many
- * wait for it.
+ * wait for it. If servers do not say the same of who shares KEY, or they are too many to be
+ * looked at with others (batch.lua), all of them are asked for (inspect.h).
  *
  *	batch_init(&batch, &quorum);
  *	batch_round(&batch);			which servers answer at all
@@ -27,6 +28,8 @@ struct listed {
 	int64_t permits;
 	int64_t holders;   /* as many as a quorum has; 0: it is not held */
 	struct seen first; /* one of them */
+	/* a server's: differs if a holder does; "*": there are too many */
+	char crowd[DIGEST_SIZE];
 	int64_t longest; /* ms that one of the holders has held it, -1 unknown */
 	bool known;      /* it has been held before, or is held */
 	int64_t waiting;     /* as many as a quorum has; -1: not known */
@@ -54,8 +57,8 @@ void batch_add(struct batch *batch, struct argument key);
 void batch_round(struct batch *batch);
 
 /* Fills *listed with what a quorum says of the n-th that was added. Returns whether it
- * is held. */
-bool batch_tell(const struct batch *batch, size_t n, struct listed *listed);
+ * is held. May take a few rounds. */
+bool batch_tell(struct batch *batch, size_t n, struct listed *listed);
 
 /* Forgets what was added; also at the end. */
 void batch_clear(struct batch *batch);

@@ -11,12 +11,19 @@
 #define KEPT_MOST (4 * SHOWN_MOST) /* until all servers have told */
 #define SPOILT_MOST 4 /* beside KEY: its record, queue, wishes, waits */
 
+void holders_init_bytes(struct holders *holders, struct quorum *quorum,
+			struct argument key)
+{
+	*holders = (struct holders){0};
+	names_init_bytes(&holders->names, key);
+	ballot_init(&holders->ballot, quorum, 0, 0);
+}
+
 void holders_init(struct holders *holders, struct quorum *quorum,
 		  const char *key)
 {
-	*holders = (struct holders){0};
-	names_init(&holders->names, key);
-	ballot_init(&holders->ballot, quorum, 0, 0);
+	holders_init_bytes(holders, quorum,
+			   (struct argument){key, strlen(key)});
 }
 
 static void forget(struct crowd *crowd)
@@ -103,6 +110,15 @@ size_t holders_speaker(const struct holders *holders)
 	return best;
 }
 
+int64_t holders_permits(const struct holders *holders)
+{
+	size_t speaker = holders_speaker(holders);
+
+	return speaker < holders->ballot.quorum->count
+		       ? holders->permits[speaker]
+		       : -1;
+}
+
 enum kind holders_kind(const char *type, int64_t permits)
 {
 	if (strcmp(type, "string") == 0)
@@ -158,6 +174,23 @@ int64_t holders_count(const struct holders *holders)
 		whole += !holders_is_partial(holders, &holding->seen[n]);
 	return whole > 0 ? whole + holding->total - (int64_t)holding->count
 			 : holding->total;
+}
+
+const struct seen *holders_longest(const struct holders *holders, bool *unknown)
+{
+	const struct seen *longest = NULL;
+
+	*unknown = false;
+	for (size_t n = 0; n < holders->holding.count; n++) {
+		const struct seen *seen = &holders->holding.seen[n];
+
+		if (holders_is_partial(holders, seen))
+			continue;
+		*unknown |= seen->who.held < 0;
+		if (longest == NULL || seen->who.held > longest->who.held)
+			longest = seen;
+	}
+	return longest;
 }
 
 /* --- reading what servers say ------------------------------------------- */

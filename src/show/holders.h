@@ -61,12 +61,15 @@ struct holders {
 	bool replica[SERVERS_MAX];  /* it says it is one: it grants nothing */
 	int spoilt[SERVERS_MAX];    /* 0, or what beside KEY is no lock's */
 	char spoilt_type[SERVERS_MAX][32];
-	bool hasty; /* wait only until KEY is known to be held */
+	bool hasty;       /* wait only until KEY is known to be held */
+	const bool *lost; /* servers that are not asked; NULL: none */
 };
 
-/* key must outlive the struct. */
+/* key must outlive the struct. It may be any bytes in a struct argument. */
 void holders_init(struct holders *holders, struct quorum *quorum,
 		  const char *key);
+void holders_init_bytes(struct holders *holders, struct quorum *quorum,
+			struct argument key);
 void holders_release(struct holders *holders);
 
 /* Takes a server's answer; for a struct reply_handler. */
@@ -94,6 +97,9 @@ void holders_print_spoilt(struct buffer *text, const struct holders *holders,
  * says that KEY is in use. */
 size_t holders_speaker(const struct holders *holders);
 
+/* How many permits KEY has, as most servers say: 0 for a shared lock, -1 for others. */
+int64_t holders_permits(const struct holders *holders);
+
 /* KIND_NONE if a key of this Redis type is not a lock. permits: -1 for none. */
 enum kind holders_kind(const char *type, int64_t permits);
 
@@ -111,6 +117,11 @@ bool holders_is_partial(const struct holders *holders,
 /* How many hold KEY: those that have it on enough servers, or all if none has. If there
  * are more than are shown, some are known only by the number that a server tells. */
 int64_t holders_count(const struct holders *holders);
+
+/* Of those that have it on enough servers, the one that has held KEY longest, or NULL.
+ * *unknown: for one of them it is not known how long. */
+const struct seen *holders_longest(const struct holders *holders,
+				   bool *unknown);
 
 /* Reads "digest left held count slot\n" and the description. -1: it is something else. */
 int seen_read_holder(struct seen *seen, const char *text, size_t length);

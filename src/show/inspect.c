@@ -91,6 +91,8 @@ static bool is_hung(const struct holders *holders, size_t i)
 {
 	const struct server *server = &holders->ballot.quorum->servers[i];
 
+	if (holders->lost != NULL && holders->lost[i])
+		return true;
 	return server_is_silent(server) &&
 	       (!holders->hasty || server->conn.refusal.text[0] != '\0');
 }

@@ -295,6 +295,55 @@ $(held "$KEY-all")"
 	expect 0 "$(held "$KEY" shared), and 1 more"
 }
 
+# without I ARGUMENT...: runs redlock while server I cannot be reached.
+without() {
+	local socket=$SERVERS/$1/redis.sock
+	mv "$socket" "$socket.away"
+	redlock "${@:2}"
+	mv "$socket.away" "$socket"
+}
+
+@test "holders are counted that hold KEY on different majorities" {
+	local i option
+	for i in 0 1 2; do
+		for option in -P3 -s; do
+			without "$i" acquire --quarantine 0 -t 5m --label job "$option" "$KEY$option"
+			[[ $status == 0 ]]
+		done
+	done
+	redlock list "$KEY-*"
+	expect 0 "$KEY-P3: 3 of 3 permits, held by $(uname -n) pid [0-9]+ 'job' for $TIME, 4m[0-9]+s left \(slot [123]\), and 2 more
+$KEY-s: shared, held by $(uname -n) pid [0-9]+ 'job' for $TIME, 4m[0-9]+s left, and 2 more"
+	redlock list --format json "$KEY-*"
+	[[ $(of '[.kind, .permits, .holders]' | paste -sd ' ') == '["permits",3,3] ["shared",null,3]' ]]
+	redlock list --format prometheus "$KEY-*"
+	[[ $output == *"redlock_holders{key=\"$KEY-P3\"} 3"* && $output == *"redlock_holders{key=\"$KEY-s\"} 3"* ]]
+}
+
+@test "if each server has another holder, none has a quorum" {
+	hold_permit 0 2 one web3 812 backup.sh 4
+	hold_permit 1 2 two web3 812 backup.sh 4
+	hold_permit 2 2 three web3 812 backup.sh 4
+	redlock list "$KEY"
+	expect 0
+	# it is the same one if it has the same slot
+	hold_permit 0 2 two web3 812 backup.sh 4
+	redlock list "$KEY"
+	expect 0
+	rcli 0 HSET "$(record)" slot:two 1
+	redlock list "$KEY"
+	expect 0 "$(held "$KEY" '1 of 2 permits') \\(slot 1\\)"
+}
+
+@test "of more holders than are looked at with other locks all are counted, and the longest is found" {
+	local i
+	for i in 0 1 2; do crowd "$i" 100; done
+	redlock list "$KEY"
+	expect 0 "$KEY: shared, held by web1 pid 11 'read' for 4h0[0-9]m, 1[0-9]h[0-9]+m left, and 100 more"
+	redlock list --format prometheus "$KEY"
+	[[ $output == *"redlock_holders{key=\"$KEY\"} 101"* && $output =~ redlock_held_seconds\{key=\"$KEY\"\}\ 14[4-7][0-9][0-9]\. ]]
+}
+
 @test "a permit takes a majority of servers" {
 	servers_start 5
 	local i

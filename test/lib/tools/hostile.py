@@ -370,7 +370,7 @@ class Server:
 
     def look(self, words):
         return array(1, [] if int(words[2]) == 0 else [
-            b"1 0 0 0\nstring -1 1 " + self.item()])
+            b"1 0 0 0 -\nstring -1 1 " + self.item()])
 
     def node(self, slot, end="\n"):
         return "%040x 127.0.0.1:%d@1 master - 0 0 1 connected %d%s" % (

@@ -192,12 +192,14 @@ LOOKS = {
     "too few": array(1, []),
     "too many": array(1, ["", ""]),
     "numbers": array(1, [5]),
-    "a type without permits": array(1, ["1 0 0 0\nstring"]),
-    "no holders": array(1, ["1 0 0 0\nstring -1 0 " + ITEM]),
-    "-2 permits": array(1, ["1 0 0 0\nzset -2 1 " + ITEM]),
-    "permits without end": array(1, ["1 0 0 0\nzset %d 1 " % 10**17 + ITEM]),
-    "holders without end": array(1, ["1 0 0 0\nzset 5 " + "9" * 30 + " " + ITEM]),
-    "a holder that is none": array(1, ["1 0 0 0\nstring -1 1 x"]),
+    "a type without permits": array(1, ["1 0 0 0 -\nstring"]),
+    "no holders": array(1, ["1 0 0 0 -\nstring -1 0 " + ITEM]),
+    "-2 permits": array(1, ["1 0 0 0 -\nzset -2 1 " + ITEM]),
+    "permits without end": array(1, ["1 0 0 0 -\nzset %d 1 " % 10**17 + ITEM]),
+    "holders without end": array(1, ["1 0 0 0 -\nzset 5 " + "9" * 30 + " " + ITEM]),
+    "a holder that is none": array(1, ["1 0 0 0 -\nstring -1 1 x"]),
+    "no digest": array(1, ["1 0 0 0\nstring -1 1 " + ITEM]),
+    "a digest without end": array(1, ["1 0 0 0 " + "9" * 60]),
 }
 
 # what Redis itself says, and the exit status that it is worth
@@ -682,6 +684,11 @@ def status():
                 1, str((1 + int(words[-2])) % 4), 10000, keys, []))}}], 0)
     yield from alone("list", ["list"], "look")
     yield from alone("list", ["list"], "look", LOOKS, passes=1)
+    crowd = Made(lambda server, words: array(1, [] if int(words[2]) == 0 else [
+        b"1 0 0 0 *\nzset 0 61 " + server.item()]))
+    for name, treat, status in at("inspect", VIEWS):
+        yield Case("list, too many holders: " + name, ["list"], [{"treatments": {
+            "look": crowd, "inspect": treat}}], status)
     page = array(1, "zset", 3, 5, 3, 0, [ITEM], [], -1, 0, 0, "", "9 1 1")
     yield from alone("status, the second page", ["status", KEY], "inspect",
                      prints=shown, passes=1, first=page)
