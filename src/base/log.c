@@ -50,6 +50,11 @@ bool log_utf8(void)
 	return log_in_utf8;
 }
 
+bool log_is_quiet(void)
+{
+	return log_level == LOG_QUIET;
+}
+
 bool log_is_verbose(void)
 {
 	return log_level == LOG_VERBOSE;

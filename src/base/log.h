@@ -57,6 +57,7 @@ bool log_catch_up(void);
 void log_end(void);
 
 bool log_is_verbose(void);
+bool log_is_quiet(void);
 
 /* Whether a live line would be shown now. If not, a waiter need not wake for it. */
 bool log_is_live(void);

@@ -105,6 +105,14 @@ static void tell(const struct progress *progress, const struct busy *busy,
 	buffer_release(&wait);
 }
 
+bool progress_is_due(const struct progress *progress, int64_t place)
+{
+	int64_t waited = clock_ms() - progress->began;
+
+	return !log_is_live() && !log_is_quiet() &&
+	       (place >= 0 || waited >= SECOND) && waited >= progress->due;
+}
+
 /* Draws the live line, or tells what is due. */
 static struct deadline show(struct progress *progress, const struct busy *busy,
 			    int64_t place, const char *outage)

@@ -12,8 +12,9 @@
  * either we or the holders seem to have forgotten -P, a line says so at once.
  * The process title names the place.
  *
- * The servers are asked nothing for it: it shows what their last refusals said.
- * A waiter asks each server again every 5 s at most (requests.h), so a new
+ * A line that is written says what is so now: before it is due a waiter looks (queue.h).
+ * For the live line the servers are asked nothing: it shows what their last refusals
+ * said. A waiter asks each server again every 5 s at most (requests.h), so a new
  * holder is known by then.
  */
 #ifndef WAIT_PROGRESS_H
@@ -34,6 +35,9 @@ void progress_init(struct progress *progress, const struct lock *lock,
 
 /* After how many ms of waiting the next line is written. */
 int64_t progress_after(int64_t waited);
+
+/* Whether progress_show will write a line. */
+bool progress_is_due(const struct progress *progress, int64_t place);
 
 /* place: ours in the queue, from 1; 0 for none; -1 if it is not known yet: what
  * is due at once waits for it, for a moment. outage: why there is no quorum now,

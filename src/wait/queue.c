@@ -569,10 +569,59 @@ bool queue_lacks_quorum(const struct queue *queue, struct error *why)
 	return true;
 }
 
+/* Whether as many have said who has KEY now as are needed, or nobody else will in time. */
+static bool is_looked_up(const struct queue *queue, size_t needed)
+{
+	return requests_count_looks(&queue->requests) >= needed ||
+	       is_cut_off(queue->lock) ||
+	       deadline_passed(requests_end_of_look(&queue->requests));
+}
+
+/* All are waited for, as each tells our place. */
+bool queue_look(struct queue *queue)
+{
+	const struct ballot *ballot = &queue->lock->ballot;
+
+	if (queue->requests.look == 0)
+		requests_look(&queue->requests);
+	if (!is_looked_up(queue, ballot->quorum->count -
+					 ballot_count(ballot, VOTE_FAILED)))
+		return false;
+	queue->requests.look = 0;
+	return true;
+}
+
+/* A quorum is waited for; and if there is one for us, whether it may be believed. */
+static bool is_over(const struct queue *queue, struct deadline until)
+{
+	const struct ballot *ballot = &queue->lock->ballot;
+
+	if (!queue->is_ending)
+		return deadline_passed(until);
+	return is_looked_up(queue, ballot_has_quorum(ballot)
+					   ? SIZE_MAX
+					   : quorum_size(ballot->quorum));
+}
+
+static enum lock_result give_up(struct queue *queue, struct error *error)
+{
+	if (!queue->is_ending ||
+	    requests_count_looks(&queue->requests) >=
+		    quorum_size(queue->lock->ballot.quorum))
+		return queue_lacks_quorum(queue, error) ? LOCK_ERROR
+							: LOCK_BUSY;
+	requests_blame_unseen(&queue->requests);
+	explain_failure(&queue->lock->ballot, error);
+	queue->requests.busy->outage = error->text;
+	return LOCK_BUSY;
+}
+
 /* The replicas of a server that has granted it get the time of a round. */
 static struct deadline end_of_wait(const struct queue *queue,
 				   struct deadline until)
 {
+	if (queue->is_ending)
+		until = requests_end_of_look(&queue->requests);
 	for (size_t i = 0; i < queue->lock->ballot.quorum->count; i++)
 		until = deadline_later(until,
 				       requests_replicas(&queue->requests, i));
@@ -609,9 +658,14 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 		wake = deadline_earlier(now.until, trust_next(ballot));
 		if (ballot_has_quorum(ballot) && is_heard(queue, &wake))
 			return win(queue, wait.interrupt, error);
-		if (deadline_passed(now.until))
-			return queue_lacks_quorum(queue, error) ? LOCK_ERROR
-								: LOCK_BUSY;
+		if (is_over(queue, now.until)) {
+			if (queue->is_ending ||
+			    queue_lacks_quorum(queue, error))
+				return give_up(queue, error);
+			queue->is_ending = true;
+			requests_look(&queue->requests);
+			continue;
+		}
 		watch_outage(queue);
 		watch_ears(queue);
 		if (is_barred_out(queue))
@@ -620,7 +674,7 @@ static enum lock_result wait_for_votes(struct queue *queue, struct wait wait,
 		wake = deadline_earlier(wake, requests_next(&queue->requests));
 		if (is_split(queue, &wake))
 			return miss(queue, LOCK_AGAIN);
-		if (queue->show != NULL)
+		if (queue->show != NULL && !queue->is_ending)
 			wake = deadline_earlier(
 				wake, queue->show(queue->context, queue));
 		queue->requests.news = false;
@@ -647,6 +701,8 @@ enum lock_result queue_wait(struct queue *queue, struct wait wait,
 
 	begin(queue);
 	result = wait_for_votes(queue, wait, error);
+	if (result == LOCK_AGAIN && queue->is_ending)
+		result = LOCK_BUSY;
 	queue->lock->ballot.quorum->mailbox = NULL;
 	if (result == LOCK_OK)
 		go_on_listening(queue);

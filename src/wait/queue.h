@@ -69,6 +69,11 @@
  * told us of, and at least every 5 s (ttl/3 if that is less). This also brings
  * back a waiter that a server took for dead.
  *
+ * Why the right holder is named: before a line about the wait, and when the time is over,
+ * there is a look (requests.h), which takes a round at most. If a quorum grants KEY by then,
+ * it is had. If the time is over and too few servers answer, what they said before is told
+ * as such (busy->outage).
+ *
  * Why nothing is left: every end except a grant takes the attempt back on every
  * server (attempt.h). After a grant, the servers that were not needed for it
  * are given the lock. If others hold it there, our place is given up.
@@ -102,6 +107,7 @@ struct queue {
 	int64_t replicas_failed; /* ms; when that was last so; 0: never */
 	bool asked_again;        /* the servers that have not granted it */
 	bool deaf_told;
+	bool is_ending;  /* the time is over: this look is the last */
 	int64_t partial; /* when to give up too few votes; 0: there are none */
 	int64_t partial_time; /* ms, with too few votes */
 	char before[SERVERS_MAX]
@@ -130,6 +136,9 @@ bool queue_lacks_quorum(const struct queue *queue, struct error *why);
  */
 enum lock_result queue_wait(struct queue *queue, struct wait wait,
 			    struct error *error);
+
+/* Looks who holds KEY now: false as long as servers may still say so. */
+bool queue_look(struct queue *queue);
 
 /* Says that there is no subscription to this server, and why. */
 void queue_tell_deaf(const struct queue *queue,

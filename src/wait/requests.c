@@ -12,6 +12,7 @@
 #include "lock/trust.h"
 
 #define ASK_AGAIN 10     /* ms between requests to a server, at least */
+#define LOOK_NEW 100     /* ms: what was asked so lately is no old news */
 #define PLACE_TIME 10    /* ms that each place in the queue waits longer */
 #define FOREIGN_FIRST 50 /* ms between looks at another program's lock */
 #define FOREIGN_LONGEST 500
@@ -139,6 +140,63 @@ void requests_ask_due(struct requests *requests)
 		if (ballot->vote[i] != VOTE_YES && may_ask(requests, i) &&
 		    deadline_passed(next_request(requests, i)))
 			ask(requests, i);
+}
+
+/* --- a look ------------------------------------------------------------- */
+
+static bool has_looked(const struct requests *requests, size_t i)
+{
+	const struct ballot *ballot = &requests->lock->ballot;
+
+	return ballot->vote[i] == VOTE_YES ||
+	       (last_sent(requests, i) >= requests->look &&
+		!quorum_is_waiting(ballot->quorum, i));
+}
+
+/* A server that we have given KEY back to has its own time. */
+void requests_look(struct requests *requests)
+{
+	requests->look = clock_ms() - LOOK_NEW;
+	for (size_t i = 0; i < requests->lock->ballot.quorum->count; i++)
+		if (!has_looked(requests, i) && !requests->at[i].left)
+			requests->at[i].due = deadline_at(0);
+}
+
+struct deadline requests_end_of_look(const struct requests *requests)
+{
+	return deadline_at(requests->look + LOOK_NEW + ASK_AGAIN +
+			   requests->lock->ballot.quorum->timeout);
+}
+
+size_t requests_count_looks(const struct requests *requests)
+{
+	const struct ballot *ballot = &requests->lock->ballot;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++)
+		count += ballot->vote[i] != VOTE_FAILED &&
+			 has_looked(requests, i);
+	return count;
+}
+
+void requests_blame_unseen(struct requests *requests)
+{
+	struct ballot *ballot = &requests->lock->ballot;
+
+	for (size_t i = 0; i < ballot->quorum->count; i++) {
+		struct server *server = &ballot->quorum->servers[i];
+		const struct server *subscriber =
+			mailbox_failure(requests->mailbox, i);
+
+		if (ballot->vote[i] == VOTE_FAILED || has_looked(requests, i))
+			continue;
+		if (subscriber != NULL)
+			server->conn.refusal = subscriber->conn.refusal;
+		else
+			server_blame_silence(
+				server, clock_ms() - requests->look - LOOK_NEW);
+		ballot->vote[i] = VOTE_FAILED;
+	}
 }
 
 /* --- what is heard ------------------------------------------------------ */
@@ -402,7 +460,8 @@ void requests_reply(void *context, size_t i, const struct reply *reply)
 		take_refusal(requests, i, reply, &seen);
 		if (is_held_by_us(requests, i))
 			return;
-		if (seen.has_description || !requests->busy->has_description)
+		if (seen.has_description || !requests->busy->has_description ||
+		    requests->busy->at < requests->look)
 			*requests->busy = seen;
 		return;
 	}

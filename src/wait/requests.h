@@ -17,6 +17,9 @@
  * grant, the first news of it is no vote: the server is asked again at once, and its
  * replicas with it (queue.h). Two requests to a server are at least 10 ms apart, whatever
  * it answers and however often its connection breaks.
+ *
+ * What servers have said of the holder may be as old as a heartbeat. Before it is told,
+ * those that were not asked just now are asked once more: a look.
  */
 #ifndef WAIT_REQUESTS_H
 #define WAIT_REQUESTS_H
@@ -44,6 +47,7 @@ struct requests {
 	bool news;         /* something is to be done before going to sleep */
 	bool by_message;   /* some vote came by message */
 	int64_t listening; /* since when the channel is subscribed to */
+	int64_t look; /* what was asked before is old news; 0: there is no look */
 	struct contact {
 		uint64_t sent;    /* number of the last request */
 		uint64_t refused; /* number of the last that was refused */
@@ -71,6 +75,18 @@ struct requests {
 void requests_end(struct requests *requests);
 
 void requests_ask_due(struct requests *requests);
+
+/* Begins a look. */
+void requests_look(struct requests *requests);
+
+/* When a server that has not answered since has failed. */
+struct deadline requests_end_of_look(const struct requests *requests);
+
+/* How many have answered since. */
+size_t requests_count_looks(const struct requests *requests);
+
+/* All servers that have not answered since have failed. */
+void requests_blame_unseen(struct requests *requests);
 
 /* When a server is to be asked next, or has been silent for too long. */
 struct deadline requests_next(const struct requests *requests);

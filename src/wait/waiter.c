@@ -174,10 +174,13 @@ static int64_t place_in_line(const struct queue *queue)
 
 static struct deadline show(void *context, struct queue *queue)
 {
+	int64_t place = place_in_line(queue);
 	struct error why;
 
-	return progress_show(context, queue->requests.busy,
-			     place_in_line(queue),
+	if (progress_is_due(context, place) && !queue_look(queue))
+		return deadline_earlier(requests_next(&queue->requests),
+					requests_end_of_look(&queue->requests));
+	return progress_show(context, queue->requests.busy, place,
 			     queue_lacks_quorum(queue, &why) ? why.text : NULL);
 }
 

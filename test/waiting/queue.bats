@@ -415,6 +415,61 @@ unanswered() {
 	done
 }
 
+@test "patience that ends names who holds KEY by then, not who held it when servers were last asked" {
+	local name
+	takes first --label 'the first'
+	wait_until 'entered first'
+	takes second --label 'the second'
+	wait_until 'queued 1'
+	takes run -w $((4500 * SLOW))ms
+	spawn wait "$REDLOCK" wait --quarantine 0 -w $((4500 * SLOW))ms "$KEY"
+	wait_until 'queued 3'
+	ends first
+	wait_until 'entered second'
+	for name in run wait; do
+		finish "$name"
+		expect 75 '' "redlock: $KEY: held by .* 'the second' for .*"
+	done
+	ends second
+	done_well first second
+	wait_until no_trace
+}
+
+# stops_answering I...: these servers stop just before patience ends.
+stops_answering() {
+	local try start
+	for try in {1..5}; do
+		LINE=0
+		start=$NOW
+		line_up "late$try" -w 3s --server-timeout 4s
+		server_stop "$@"
+		finish "late$try"
+		took=$((NOW - start))
+		server_continue "$@"
+		wait_until 'queued 0'
+		[[ $stderr != "redlock: $KEY: held by "* ]] || continue # it had ended by then
+		[[ $stderr == *': still waiting: '* ]] || return 0
+	done
+	return 1
+}
+
+@test "where patience ends as servers answer no more, what they said before is told as such, after a round: five servers" {
+	local took
+	take
+	stops_answering 0 1 2
+	expect 75 '' "redlock: $KEY: when last heard: held by .*; now: no quorum: 3 of 5 .*: no answer within .*"
+	((took < 3000 + 2 * 4000))
+}
+
+@test "where patience ends as servers answer no more, what they said before is told as such, after a round: one server" {
+	local took
+	one_server
+	take
+	stops_answering 0
+	expect 75 '' "redlock: $KEY: when last heard: held by .*; now: .*: no answer within .*"
+	((took < 3000 + 2 * 4000))
+}
+
 # ---------------------------------------------------------------- many at once
 
 @test "twenty that come at once on five servers all get their turn" {

@@ -498,6 +498,30 @@ told() {
 	done_well holder first second silent waiter
 }
 
+@test "the line about a wait names who holds KEY then, not who held it when servers were last asked" {
+	local start=$NOW
+	use 3
+	takes first --label 'the first'
+	wait_until 'entered first'
+	takes second --label 'the second'
+	wait_until 'queued 1 0 1 2'
+	start=$NOW
+	waits waiter
+	takes run
+	wait_until 'queued 3 0 1 2'
+	wait_until '((NOW - start >= 7000))' # they have asked again, and do so again after the line only
+	ends first
+	wait_until 'entered second'
+	if [[ ! -s $TMP/waiter.err && ! -s $TMP/run.err ]]; then # else it took that long
+		wait_until "told waiter \"held by .* 'the second' for [0-9.]+m?s, waiting for 1[0-9]s\"" 30
+		wait_until "told run \"held by .* 'the second' for [0-9.]+m?s, 1st in line, waiting for 1[0-9]s\""
+	fi
+	ends second run
+	done_well first second run
+	finish waiter
+	[[ $status == 0 ]]
+}
+
 @test "with -v a wait is told of at once" {
 	use 1
 	takes holder --label 'the holder'
