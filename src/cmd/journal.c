@@ -64,7 +64,7 @@ static void say_end(const struct settings *settings, const struct lock *lock,
 		return;
 	buffer_print(&line, "%s: %s after %s, fence %" PRId64 ": %s",
 		     lock->names.key.data, what,
-		     duration_format(text, clock_ms() - lock->grant.acquired),
+		     duration_format(text, lock_held_for(lock)),
 		     lock->grant.fence, how);
 	say(severity, &line);
 }

@@ -52,11 +52,26 @@ void lock_describe_history(struct lock *lock, int64_t remember)
 		buffer_print(text, "remember=%" PRId64 "\n", remember);
 }
 
+/* In a time that ends now: the part of it in which it was held. */
+static int64_t held_of(const struct lock *lock, int64_t time)
+{
+	int64_t over = clock_ms() - lock->grant.valid.at;
+
+	if (over > 0)
+		time -= over;
+	return time > 0 ? time : 0;
+}
+
+int64_t lock_held_for(const struct lock *lock)
+{
+	return held_of(lock, clock_ms() - lock->grant.acquired);
+}
+
 void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 {
 	const struct grant *grant = &lock->grant;
-	int64_t held =
-		lock->held > 0 ? lock->held : clock_ms() - grant->acquired;
+	int64_t held = lock->held > 0 ? held_of(lock, lock->held)
+				      : lock_held_for(lock);
 
 	lock->ended.length = 0;
 	if (*how == '+')

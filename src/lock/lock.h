@@ -247,6 +247,10 @@ bool lock_misses_servers(const struct lock *lock);
  */
 void lock_note_end(struct lock *lock, int64_t waited, const char *how);
 
+/* For how long (ms) a lock that was acquired has been held: no longer than it was valid, though
+ * a process that was stopped, or that runs on without it, notes its end later. */
+int64_t lock_held_for(const struct lock *lock);
+
 /* With several locks: for how long (ms) it has had all of them. Its run did not begin
  * before. */
 void lock_note_held(struct lock *lock, int64_t held);

@@ -697,6 +697,38 @@ from_the_last_key() {
 	[[ $(of ".runs[0] | .held_ms < $continued - $began - 1000") == true ]]
 }
 
+# stopped_beyond_its_lease OPTION...: COMMAND ends in time, and redlock goes on long after its lease.
+stopped_beyond_its_lease() {
+	local later key ttl=$((4000 * SLOW))
+	takes holder -t "${ttl}ms" "$@"
+	wait_until 'entered holder'
+	stop_process "$(pid holder)"
+	ends holder
+	wait_until 'grep -qxF -- -holder "$TMP/order"'
+	later=$((NOW + 3 * ttl))
+	wait_until '((NOW >= later))'
+	kill -CONT "$(pid holder)"
+	finish holder
+	expect 0
+	for key in $(rcli 0 KEYS "*$KEY*:runs"); do
+		key=${key#*{} key=${key%\}*}
+		ended "$key" 'exit 0'
+		[[ $(of ".runs[0].held_ms <= $ttl") == true ]]
+		redlock check --max-age "${ttl}ms" "$key"
+		[[ $status == 2 && $output == *"last success "* ]]
+	done
+}
+
+@test "a run has held KEY until its lease was over, if it could not note its end sooner" {
+	only 0
+	stopped_beyond_its_lease
+	KEY+=-more
+	rm "$TMP"/{order,end.holder}
+	stopped_beyond_its_lease --also "$KEY-2"
+	redlock history "$KEY-2"
+	[[ $output == *': 1 run, '* ]]
+}
+
 @test "--once-in, history: with several keys a run begins when the last of them is granted" {
 	on_one_and_three from_the_last_key
 }
