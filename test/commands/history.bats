@@ -429,6 +429,36 @@ last_twenty() {
 	on_one_and_three last_twenty
 }
 
+@test "a success that stays though it is older than the last 20 runs is not one of them" {
+	local i last
+	only 0
+	redlock run "$KEY" true
+	for i in {1..45}; do
+		redlock run "$KEY" sh -c "exit $i"
+		((i < 30)) || {
+			mapfile -t last < <(seq -f 'exit %g' "$i" -1 $((i - 19)))
+			ended "$KEY" "${last[@]}"
+		}
+	done
+	redlock check --max-age 1h "$KEY"
+	expect 0 '.* last success .*'
+	redlock run --once-in 1h "$KEY" true
+	expect 75 '' "redlock: $KEY: .* ran it .*"
+}
+
+@test "where an earlier version has left it among the last 20, it is shown until the next run only" {
+	local i
+	only 0
+	for i in {1..9}; do write_run 0 $((40000 - i)) 'exit 1'; done
+	write_run 0 5000000 'exit 0'
+	for i in {1..10}; do write_run 0 $((20000 - i)) 'exit 1'; done
+	redlock run "$KEY" false
+	redlock history --format json "$KEY"
+	[[ $(of '(.runs | length), .failed' | paste -sd ' ') == '20 20' ]]
+	redlock run --once-in 2h "$KEY" true
+	expect 75 '' "redlock: $KEY: web3 ran it 1h23m[^ ]* ago for 1s, exit 0; .*"
+}
+
 @test "of the successes that have to go the last to begin stays, and the last to end" {
 	local i
 	only 0

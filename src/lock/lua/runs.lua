@@ -17,21 +17,25 @@ local function note_run(who, ended, ends, told)
       peek('fence:' .. who) or peek('fence') or 0, ended)
   end
   local count = try('rpush', name, ended .. (told or text))
-  -- the last twenty stay, and of those that succeeded the last to begin and the last to end
+  -- the last twenty stay, and in front of them, of those that succeeded, the last to begin and the last to end
   if (number(count) or 0) > 30 then
-    local succeeded, last, latest
-    for _, run in each(kind_of_key() ~= sorted and ended:find(' exit 0\n', 1, true) and {}
-      or try('lrange', name, -99, -21)) do
+    local kept, last = {}
+    for _, run in each(try('lrange', name, -99, -21)) do
       local began = number(run:match(' exit 0\nsince=(%d+)'))
       if began and began - now < 3600000 then -- or else it was noted by a wrong clock
-        latest = run
-        if began > (last or 0) then
-          succeeded, last = run, began
+        if began > (last or -1) then
+          kept, last = {run}, began
+        else
+          kept[2] = run
         end
       end
     end
-    for _, run in each(try('ltrim', name, -20, -1).ok and {succeeded, latest ~= succeeded and latest or nil} or {}) do
-      try('rpush', name, run)
+    if try('ltrim', name, -20, -1).ok and kept[1] then
+      for _, run in each(try('lrange', name, 0, -1)) do
+        kept[#kept + 1] = run
+      end
+      try('rpush', name, unpack(kept))
+      try('ltrim', name, -#kept, -1)
     end
   end
   if count == 1 then -- after that it is prolonged with the record (outlive)
