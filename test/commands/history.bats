@@ -759,6 +759,21 @@ stopped_beyond_its_lease() {
 	[[ $output == *': 1 run, '* ]]
 }
 
+released_beyond_its_lease() {
+	local token later
+	token=$("$REDLOCK" acquire -t 500ms "$KEY")
+	later=$((NOW + 3000))
+	wait_until '((NOW >= later))'
+	redlock release "$KEY" "$token"
+	[[ $status == 1 ]]
+	ended "$KEY" released
+	[[ $(of '.runs[0].held_ms <= 500') == true ]]
+}
+
+@test "what acquire took is held until its lease is over, however late it is released" {
+	on_one_and_three released_beyond_its_lease
+}
+
 @test "--once-in, history: with several keys a run begins when the last of them is granted" {
 	on_one_and_three from_the_last_key
 }

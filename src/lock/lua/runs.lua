@@ -4,7 +4,7 @@
 -- the grant yet. The list is not among KEYS: a user whose rights name each key has no history, but locks.
 
 -- ended: the first line, as its holder knows it; or "waited how" (ms, or -) alone. ends: when a run ended whose
--- holder never came back; if it had not answered, there was none. Returns the description if the run
+-- holder never came back, at the latest; if it had not answered, there was none. Returns the description if the run
 -- was noted now: then the caller removes it, or puts the dot in. told: what to note instead of it. Never fails.
 local function note_run(who, ended, ends, told)
   local text, name = peek('holder:' .. who), record .. ':runs'
@@ -13,7 +13,8 @@ local function note_run(who, ended, ends, told)
     return
   end
   if ended:byte(-1) ~= 10 then
-    ended = format('%s %.0f %s %s\n', who:sub(1, 16), max((ends or now) - text:match('%d+'), 0),
+    ended = format('%s %.0f %s %s\n', who:sub(1, 16),
+      max(min(ends or now, number(peek('until')) or now) - text:match('%d+'), 0),
       peek('fence:' .. who) or peek('fence') or 0, ended)
   end
   local count = try('rpush', name, ended .. (told or text))

@@ -64,8 +64,7 @@ local function forget_holders(kept, spared, ended)
     if not (' fence broken began given ' .. kept):find(' ' .. field .. ' ', 1, true) then
       local who = field:match('^holder:(.*)')
       if who and who ~= spared then
-        note_run(who, ended or unknown,
-          not ended and min(number(get('until')) or now, now))
+        note_run(who, ended or unknown, not ended and now)
       end
       call('hdel', record, field)
     end
