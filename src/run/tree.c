@@ -76,6 +76,14 @@ static void check_command(struct tree *tree)
 	tree->gone = true;
 }
 
+/* Before anybody is looked for, or hit. */
+static void begin(struct tree *tree)
+{
+	check_command(tree);
+	if (tree->begun == 0)
+		tree->begun = clock_ms();
+}
+
 static bool exists(pid_t target)
 {
 	return kill(target, 0) == 0 || errno != ESRCH;
@@ -154,11 +162,18 @@ static bool is_in_group(const struct tree *tree, const struct process *process)
 	       process_carries(process->pid, tree->badge);
 }
 
-/* It has begun since the first of them was signalled, and has lost its parent,
- * which was one of ours: a daemon's child has a daemon for a parent. */
+/* It has begun since they were first looked for. A process has its start time, in
+ * ticks, before it can be seen: so there is one tick more. */
+static bool is_new(const struct tree *tree, const struct process *process)
+{
+	return process->started + 1 >= ticks(tree->begun);
+}
+
+/* It has lost its parent, which was one of ours: a daemon's child has a daemon for a
+ * parent. */
 static bool is_orphan(const struct tree *tree, const struct process *process)
 {
-	return tree->told != 0 && process->started >= ticks(tree->told) &&
+	return is_new(tree, process) &&
 	       process_carries(process->pid, tree->badge) &&
 	       !process_carries(process->parent, tree->badge);
 }
@@ -351,7 +366,7 @@ static bool look_at_all(struct tree *tree, struct processes *all,
 {
 	int64_t began = clock_ms();
 
-	check_command(tree);
+	begin(tree);
 	check_group(tree);
 	tree->blind = !process_proc_is_ours();
 	if (tree->blind || !look(tree, all, until, stop))
@@ -465,9 +480,7 @@ static void signal_group(struct tree *tree, int number)
 
 void tree_signal(struct tree *tree, int number)
 {
-	check_command(tree);
-	if (tree->told == 0)
-		tree->told = clock_ms();
+	begin(tree);
 	signal_group(tree, number);
 	if (!signals_is_stop(number))
 		signal_group(tree, SIGCONT);
@@ -512,9 +525,7 @@ void tree_watch(struct tree *tree, struct deadline kill)
 	bool look_due = (due && tree->killed == 0) ||
 			clock_ms() - tree->looked >= LOOKS_APART * tree->cost;
 
-	check_command(tree);
-	if (tree->told == 0)
-		tree->told = clock_ms();
+	begin(tree);
 	if (due) {
 		stop_and_kill(tree, kill, look_due);
 		return;

@@ -6,10 +6,20 @@
  *
  * A process whose parent ends is adopted by another, and then nothing shows
  * where it came from. So each process that was found is remembered, by pid and
- * start time, and all are found before the first of them is signalled. An
- * orphan that begins later belongs to COMMAND if it carries the lock's badge
- * (ancestry.h) in its environment, as all that COMMAND starts does, and its new
- * parent does not.
+ * start time, and the first look is done before the first of them is signalled. An
+ * orphan that has begun since that look began belongs to COMMAND if it carries the
+ * lock's badge (ancestry.h) in its environment, as all that COMMAND starts does,
+ * and its new parent does not.
+ *
+ * Why nobody is missed: what is there when the first look begins is in its list, and
+ * is found by its parent. What is not in that list begins after that moment, even if
+ * it does so before the first signal, of which its parent may die at once. As long as
+ * its parent lives it is found by that, and later as an orphan. /proc tells when a
+ * process began in ticks of 10 ms, rounded down, and the kernel notes that a little
+ * before it shows the process. So an orphan counts as well if it began less than two
+ * ticks before that moment. A daemon that is as young as that is stopped, too. An
+ * older one is not, and an older process is one if its parent ends by itself before
+ * the look has come to it.
  *
  * Why nobody is left: while processes run they fork, and a list of them is old
  * when it is complete. So before COMMAND is killed, all processes are stopped,
@@ -69,11 +79,11 @@ struct tree {
 	int64_t since; /* ms: COMMAND was there by then */
 	const char *badge;
 	bool in_time; /* must be dead at the deadline, rather than killed from it on */
-	int pidfd;             /* of COMMAND, or -1 */
-	pid_t shared;          /* the group that it shares; -1: none */
-	int64_t told;          /* ms: when it was first signalled; 0: not yet */
-	bool checked;          /* whether the pidfd is COMMAND's */
-	bool gone;             /* COMMAND was reaped before we looked at it */
+	int pidfd;     /* of COMMAND, or -1 */
+	pid_t shared;  /* the group that it shares; -1: none */
+	int64_t begun; /* ms: when it was first looked for, or hit; 0: not yet */
+	bool checked;  /* whether the pidfd is COMMAND's */
+	bool gone;     /* COMMAND was reaped before we looked at it */
 	struct process *known; /* those that were alive when looked at last */
 	size_t known_count;
 	bool blind;           /* nothing can be found */

@@ -635,13 +635,6 @@ redlock: $KEY: lock lost: .*: COMMAND is stopped"
 	nobody_lives "$TMP/stamps"
 }
 
-# failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
-failing() {
-	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
-	: >"$TMP/report"
-	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="$1" INJECT_REPORT="$TMP/report")
-}
-
 # native: valgrind has a library of its own to preload
 # bats test_tags=native
 @test "a guard that needs long to find COMMAND's tree, as among thousands of processes, kills it in time" {
@@ -673,6 +666,20 @@ failing() {
 	# for that it looks when it begins, before it kills and until they are gone; not all the time, which is
 	# 13 times before it kills, as each takes 300 ms
 	(($(od -An -t d4 -j 8 -N 4 "$TMP/report") <= 10))
+}
+
+# bats test_tags=native
+@test "what COMMAND starts while it is first looked for is dead before the key changes hands, though COMMAND ends at SIGTERM" {
+	local failing
+	servers_start 1
+	failing 1:closedir:1:late # after the names of all processes have been read
+	mkdir "$TMP/stamps"
+	spawn run "${failing[@]}" "$REDLOCK" run -t 4s -k 1s "$KEY" bash -c \
+		'for ((;;)); do setsid "$STAMP" -s "$0" & sleep 0.03; done' "$TMP/stamps"
+	wait_until 'stamped $TMP/stamps'
+	next_in_line
+	kill -KILL "$(pid run)"
+	dead_before_next
 }
 
 # bats test_tags=native

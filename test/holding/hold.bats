@@ -307,6 +307,23 @@ host() {
 	assert_exclusive "$TMP/stamps" 2
 }
 
+# native: valgrind has a library of its own to preload
+# bats test_tags=native
+@test "--max-hold: what COMMAND starts while it is first looked for is gone before KEY is free, though COMMAND ends at SIGTERM" {
+	local failing
+	failing 0:closedir:1:late # after the names of all processes have been read
+	mkdir "$TMP/stamps"
+	spawn holder "${failing[@]}" "$REDLOCK" run --max-hold 1500ms -t 12s "$KEY" bash -c \
+		'for ((;;)); do setsid "$STAMP" -s "$0" & sleep 0.03; done' "$TMP/stamps"
+	wait_until 'stamped "$TMP/stamps"'
+	spawn next "$REDLOCK" run -w 60s "$KEY" "$STAMP" -d 20 "$TMP/stamps"
+	finish holder
+	expect 124 '' "redlock: $KEY: stopped after --max-hold 1.5s"
+	finish next
+	expect 0
+	assert_exclusive "$TMP/stamps" 2
+}
+
 @test "--max-hold longer than the lease: it is renewed until then" {
 	redlock run -t 3s --max-hold 4s --status-fd 9 "$KEY" sleep 300 9>"$TMP/status"
 	expect 124 '' "redlock: $KEY: stopped after --max-hold 4s"

@@ -211,6 +211,13 @@ have_as_many_lines() {
 	[[ ${#one} == "${#other}" ]]
 }
 
+# failing CALL: `failing` is a wrapper that makes it fail so (test/lab/inject/inject.c).
+failing() {
+	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
+	: >"$TMP/report"
+	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="$1" INJECT_REPORT="$TMP/report")
+}
+
 # stop_process PID: SIGSTOP, and it has stopped.
 stop_process() {
 	kill -STOP "$1" && wait_until "[[ \$(</proc/$1/stat) == *') T '* ]]"
