@@ -278,7 +278,7 @@ int local_resolve(struct url *url, struct error *error)
 /* Of any number that come here at once, all but one leave it to that one. */
 __attribute__((noreturn)) static void start_aside(void)
 {
-	int null = descriptors_nowhere(O_RDWR), lock;
+	int null = descriptors_nowhere(O_RDWR);
 	struct paths paths;
 	struct error ignored;
 
@@ -288,8 +288,7 @@ __attribute__((noreturn)) static void start_aside(void)
 	for (int fd = 0; fd <= 2; fd++)
 		dup2(null, fd);
 	descriptors_close_from(3);
-	if (find_paths(&paths, &ignored) == 0 &&
-	    (lock = open_lock(paths.lock)) >= 0)
+	if (find_paths(&paths, &ignored) == 0 && open_lock(paths.lock) >= 0)
 		start_unless_listening(&paths, deadline_in(STARTS_WITHIN),
 				       &ignored);
 	_exit(0);

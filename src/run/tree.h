@@ -13,7 +13,7 @@
  *
  * Why nobody is missed: what is there when the first look begins is in its list, and
  * is found by its parent. What is not in that list begins after that moment, even if
- * it does so before the first signal, of which its parent may die at once. As long as
+ * that is before the first signal, which may end its parent at once. As long as
  * its parent lives it is found by that, and later as an orphan. /proc tells when a
  * process began in ticks of 10 ms, rounded down, and the kernel notes that a little
  * before it shows the process. So an orphan counts as well if it began less than two

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 
-#define KEPT_MOST (4 * SHOWN_MOST) /* until all servers have told */
+#define KEPT_MOST ((size_t)4 * SHOWN_MOST) /* until all servers have told */
 #define SPOILT_MOST 4 /* beside KEY: its record, queue, wishes, waits */
 
 void holders_init_bytes(struct holders *holders, struct quorum *quorum,

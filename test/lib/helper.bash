@@ -215,6 +215,7 @@ have_as_many_lines() {
 failing() {
 	[[ $REDLOCK != */build/@(address,undefined|thread)/redlock ]] || skip "a sanitizer's runtime has to come first"
 	: >"$TMP/report"
+	# shellcheck disable=SC2034 # the caller's
 	failing=(env LD_PRELOAD="$TOOLS/inject.so" INJECT="$1" INJECT_REPORT="$TMP/report")
 }
 
