@@ -234,7 +234,7 @@ _redlock_with() {
 }
 
 # redlock_check KEY: 0 if the lock that this script has taken is still held, 1 if not, 69 if
-# too few servers answer.
+# too few servers answer to tell.
 redlock_check() { _redlock_call _redlock_check "$@"; }
 
 _redlock_check() {

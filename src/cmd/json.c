@@ -152,6 +152,15 @@ static const char *name_kind(enum kind kind, bool foreign)
 				 : holders_kind_name(kind);
 }
 
+/* null: servers that have not answered may have it, too */
+static void put_partial(struct json *json, int has_lock)
+{
+	if (has_lock < 0)
+		put_null(json, "partial");
+	else
+		put_bool(json, "partial", has_lock == 0);
+}
+
 static void put_holders(struct json *json, const struct holders *holders)
 {
 	const struct crowd *holding = &holders->holding;
@@ -167,7 +176,7 @@ static void put_holders(struct json *json, const struct holders *holders)
 		put_number(json, "count", seen->count);
 		put_from(json, "slot", 1, seen->slot);
 		put_number(json, "servers", (int64_t)seen_count(seen));
-		put_bool(json, "partial", holders_is_partial(holders, seen));
+		put_partial(json, holders_has_lock(holders, seen));
 		put_breaker(json, &seen->who.holder.breaker);
 		leave(json, '}');
 	}

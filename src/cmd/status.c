@@ -10,19 +10,16 @@
 
 static const char *state_of(const struct holders *holders, bool answered)
 {
-	size_t need = quorum_size(holders->ballot.quorum);
+	int held = holders_is_held(holders);
 
 	if (!answered)
 		return "unknown";
-	for (size_t n = 0; n < holders->holding.count; n++)
-		if (!holders_is_partial(holders, &holders->holding.seen[n]))
-			return "held";
-	/* another program has it: there is nothing to show of that */
-	if (holders->holding.count == 0 &&
-	    holders_servers(holders, STANDING_HELD) >= need)
+	if (held > 0)
 		return "held";
-	if (holders_misused(holders) >= need)
+	if (holders_misused(holders) >= quorum_size(holders->ballot.quorum))
 		return "misused";
+	if (held < 0)
+		return "unknown";
 	return holders_servers(holders, STANDING_HELD) > 0 ? "partial" : "free";
 }
 
@@ -40,11 +37,10 @@ static void hint_at_list(const char *key, const struct holders *holders)
  * worth an error. */
 static const struct past_run *last_run(struct history *history,
 				       const struct settings *settings,
-				       const char *state)
+				       const char *state, bool answered)
 {
 	bool wanted = strcmp(state, "free") == 0 ||
-		      (settings->format == FORMAT_JSON &&
-		       strcmp(state, "unknown") != 0);
+		      (settings->format == FORMAT_JSON && answered);
 	struct error ignored;
 
 	if (!wanted || history_read(history, &ignored) < 0)
@@ -70,7 +66,7 @@ static int show(struct quorum *quorum, const struct settings *settings,
 	holders.ballot.quarantine = settings->quarantine;
 	answered = inspect_lock(&holders, &error) == 0;
 	state = state_of(&holders, answered);
-	last = last_run(&history, settings, state);
+	last = last_run(&history, settings, state, answered);
 	if (settings->format == FORMAT_JSON)
 		json_holders(&text, &holders, state, last);
 	else

@@ -78,6 +78,19 @@ static void print_asked(struct buffer *cell, const struct breaker *breaker)
 	record_print_breaker(cell, "", breaker);
 }
 
+/* Too few of those that have answered. */
+static void print_servers(struct buffer *cell, const struct holders *holders,
+			  const struct seen *seen)
+{
+	size_t silent = holders_servers(holders, STANDING_UNKNOWN);
+
+	buffer_print(cell, "%son %zu of %zu servers%s",
+		     cell->length > 0 ? ", " : "", seen_count(seen),
+		     holders->ballot.quorum->count, silent > 0 ? "" : " only");
+	if (silent > 0)
+		buffer_print(cell, ", and %zu did not answer", silent);
+}
+
 static void make_holder(struct row *row, const struct holders *holders,
 			size_t n)
 {
@@ -93,9 +106,7 @@ static void make_holder(struct row *row, const struct holders *holders,
 		buffer_print(&row->cell[3], "slot %" PRId64, seen->slot);
 	print_command(&row->cell[4], &who->holder);
 	if (holders_is_partial(holders, seen))
-		buffer_print(&row->cell[4], "%son %zu of %zu servers only",
-			     row->cell[4].length > 0 ? ", " : "",
-			     seen_count(seen), holders->ballot.quorum->count);
+		print_servers(&row->cell[4], holders, seen);
 	print_asked(&row->cell[4], &who->holder.breaker);
 }
 
@@ -309,14 +320,22 @@ static void print_kind(struct buffer *text, const struct holders *holders)
 	}
 }
 
+/* A quorum has answered, but it depends on the others whether KEY is held. */
+static bool is_perhaps_held(const struct holders *holders, const char *state)
+{
+	return strcmp(state, "unknown") == 0 &&
+	       ballot_has_quorum(&holders->ballot) && !holders->ballot.alias;
+}
+
 static void print_state(struct buffer *text, const struct holders *holders,
 			const char *state, const struct past_run *last)
 {
 	size_t answered = holders->ballot.quorum->count -
 			  holders_servers(holders, STANDING_UNKNOWN);
+	bool perhaps = is_perhaps_held(holders, state);
 
 	buffer_print(text, "%s: ", holders->names.key.data);
-	if (strcmp(state, "unknown") == 0)
+	if (strcmp(state, "unknown") == 0 && !perhaps)
 		buffer_print(text, "unknown, %zu of %zu servers answered",
 			     answered, holders->ballot.quorum->count);
 	else if (strcmp(state, "misused") == 0)
@@ -325,8 +344,9 @@ static void print_state(struct buffer *text, const struct holders *holders,
 		buffer_print(text, "free");
 	else
 		print_kind(text, holders);
-	if (strcmp(state, "partial") == 0)
-		buffer_print(text, ", on too few servers");
+	if (perhaps || strcmp(state, "partial") == 0)
+		buffer_print(text, ", %son too few servers",
+			     perhaps ? "perhaps " : "");
 	if (holders_fence(holders) > 0)
 		buffer_print(text, ", fence %" PRId64, holders_fence(holders));
 	if (holders->waiting.total > 0)

@@ -117,6 +117,15 @@ void explain_failure(const struct ballot *ballot, struct error *error)
 	explain_server(ballot, which, error);
 }
 
+void explain_silence(const struct ballot *ballot, struct error *error)
+{
+	size_t count = ballot->quorum->count;
+
+	error_set(error, EXIT_UNREACHED, "%zu of %zu servers did not answer",
+		  count - ballot_count(ballot, VOTE_YES), count);
+	explain_each(ballot, error);
+}
+
 /* If we have another slot there, ours is gone, too. */
 static size_t count_gone(const struct ballot *ballot)
 {

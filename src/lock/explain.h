@@ -13,6 +13,10 @@
  */
 void explain_failure(const struct ballot *ballot, struct error *error);
 
+/* "1 of 3 servers did not answer: URL: why": a quorum has answered, and needs that one all
+ * the same. */
+void explain_silence(const struct ballot *ballot, struct error *error);
+
 /* Appends why one server gave no vote, and what to do about it. */
 void explain_server(const struct ballot *ballot, size_t server,
 		    struct error *error);

@@ -163,6 +163,48 @@ bool holders_is_partial(const struct holders *holders,
 	return seen_count(holder) < quorum_size(holders->ballot.quorum);
 }
 
+/* A bit for each server that has not answered, or not told all. */
+static uint32_t find_lacking(const struct holders *holders)
+{
+	uint32_t lacking = 0;
+
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		if (holders->ballot.vote[i] != VOTE_YES ||
+		    !holders->complete[i])
+			lacking |= UINT32_C(1) << i;
+	return lacking;
+}
+
+int holders_has_lock(const struct holders *holders, const struct seen *holder)
+{
+	struct seen most = {.servers = holder->servers | find_lacking(holders)};
+
+	if (!holders_is_partial(holders, holder))
+		return 1;
+	return holders_is_partial(holders, &most) ? 0 : -1;
+}
+
+int holders_is_held(const struct holders *holders)
+{
+	const struct crowd *holding = &holders->holding;
+	struct seen somebody = {0}; /* of whom there is nothing to show */
+	int held = 0;
+
+	for (size_t i = 0; i < holders->ballot.quorum->count; i++)
+		if (holding->count == 0 &&
+		    holders->standing[i] == STANDING_HELD)
+			somebody.servers |= UINT32_C(1) << i;
+	if (holding->count == 0)
+		return holders_has_lock(holders, &somebody);
+	for (size_t n = 0; n < holding->count && held != 1; n++) {
+		int has = holders_has_lock(holders, &holding->seen[n]);
+
+		if (has != 0)
+			held = has;
+	}
+	return held;
+}
+
 int64_t holders_count(const struct holders *holders)
 {
 	const struct crowd *holding = &holders->holding;
@@ -171,7 +213,7 @@ int64_t holders_count(const struct holders *holders)
 	if (holding->total > SHOWN_MOST)
 		return holding->total;
 	for (size_t n = 0; n < holding->count; n++)
-		whole += !holders_is_partial(holders, &holding->seen[n]);
+		whole += holders_has_lock(holders, &holding->seen[n]) != 0;
 	return whole > 0 ? whole + holding->total - (int64_t)holding->count
 			 : holding->total;
 }

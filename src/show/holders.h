@@ -114,8 +114,14 @@ size_t seen_count(const struct seen *seen);
 bool holders_is_partial(const struct holders *holders,
 			const struct seen *holder);
 
-/* How many hold KEY: those that have it on enough servers, or all if none has. If there
- * are more than are shown, some are known only by the number that a server tells. */
+/* Whether a holder has the lock, or anybody has: 1 or 0, or -1 if it is held if servers
+ * that have not answered have it, too. */
+int holders_has_lock(const struct holders *holders, const struct seen *holder);
+int holders_is_held(const struct holders *holders);
+
+/* How many hold KEY: those that have it on enough servers, or may have; or all if none
+ * has. If there are more than are shown, some are known only by the number that a server
+ * tells. */
 int64_t holders_count(const struct holders *holders);
 
 /* Of those that have it on enough servers, the one that has held KEY longest, or NULL.

@@ -7,38 +7,21 @@
 
 #define PAGES_MOST 100 /* SHOWN_MOST of each take half of that at most */
 
-/* The most servers that one holder is known to have. */
-static size_t best_holder(const struct holders *holders, bool *whole)
-{
-	size_t best = 0;
-
-	*whole = false;
-	for (size_t n = 0; n < holders->holding.count; n++) {
-		const struct seen *holder = &holders->holding.seen[n];
-
-		*whole |= !holders_is_partial(holders, holder);
-		if (seen_count(holder) > best)
-			best = seen_count(holder);
-	}
-	return best;
-}
-
 /* Whether what is still out can change nothing. */
 static bool is_known(void *context)
 {
 	const struct holders *holders = context;
 	const struct ballot *ballot = &holders->ballot;
-	size_t need = quorum_size(ballot->quorum), out = 0, best;
-	bool whole;
+	size_t out = 0;
+	int held;
 
 	for (size_t i = 0; i < ballot->quorum->count; i++)
 		out += ballot->vote[i] == VOTE_PENDING ||
 		       (ballot->vote[i] == VOTE_YES && !holders->complete[i]);
 	if (!holders->hasty)
 		return out == 0;
-	best = best_holder(holders, &whole);
-	return whole ||
-	       (best + out < need && ballot_count(ballot, VOTE_YES) >= need);
+	held = holders_is_held(holders);
+	return held > 0 || (held == 0 && ballot_has_quorum(ballot));
 }
 
 static bool gather(struct holders *holders)
@@ -120,15 +103,21 @@ int inspect_lock(struct holders *holders, struct error *error)
 int inspect_is_held(struct holders *holders, const char *token,
 		    struct error *error)
 {
-	bool whole;
+	int held;
 
 	holders->hasty = true;
 	if (token != NULL)
 		snprintf(holders->token, sizeof(holders->token), "%s", token);
 	if (inspect_lock(holders, error) < 0)
 		return -1;
-	best_holder(holders, &whole);
-	return whole;
+	held = holders_is_held(holders);
+	if (held < 0) {
+		explain_silence(&holders->ballot, error);
+		error_prepend(error, token != NULL
+					     ? "perhaps held by this token: "
+					     : "perhaps held: ");
+	}
+	return held;
 }
 
 /* After answers that say with -1 that others hold KEY. */

@@ -20,7 +20,8 @@
 int inspect_lock(struct holders *holders, struct error *error);
 
 /* Whether a quorum says that token holds the lock (NULL: that anybody does): 1 or 0,
- * or -1 with *error. Waits no longer than it takes to know. */
+ * or -1 with *error: too few servers have answered to know. Waits no longer than it takes
+ * to know. */
 int inspect_is_held(struct holders *holders, const char *token,
 		    struct error *error);
 

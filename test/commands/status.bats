@@ -266,6 +266,8 @@ $KEY-a: free$(server 0 free)"
 	redlock status "$KEY"
 	expect 0 "$KEY: held by another program
   and 1000 more holders$(server 0 held)"
+	redlock status -q "$KEY"
+	expect 0
 }
 
 @test "who waits is told in the order of the queue, for how long and for what" {
@@ -441,13 +443,47 @@ waiters() {
 	[[ $(of '.servers[1] | [.vote, .fence, .error]') == '[null,null,"Connection refused"]' ]]
 }
 
+@test "whether KEY is held is not known if that depends on a server that does not answer" {
+	local i
+	servers_start 3
+	hold_exclusive 1 token web3 812 backup.sh 4
+	server_kill 2
+	redlock status "$KEY"
+	expect 0 "$KEY: exclusive, perhaps on too few servers, fence 1700000000001
+  holder  web3 pid 812 \(bob\)  for 4h0[0-9]m, 9h5[0-9]m left  'backup.sh', on 1 of 3 servers, and 1 did not answer$(server 0 free)$(server 1 held)$(server 2 'Connection refused')"
+	redlock status --format json "$KEY"
+	is_json
+	[[ $(of '[.state, .kind, .holders[0].servers, .holders[0].partial]') == '["unknown","exclusive",1,null]' ]]
+	redlock status -q "$KEY"
+	expect 69 '' "redlock: $KEY: perhaps held: 1 of 3 servers did not answer: $(server_url 2): Connection refused.*"
+	# beside a holder that a quorum has, one that may be a holder counts as one
+	for i in 0 1; do hold_permit "$i" 2 one web3 812 backup.sh 4 "$KEY-two"; done
+	hold_permit 1 2 two web4 99 backup.sh 3 "$KEY-two"
+	redlock status "$KEY-two"
+	[[ $status == 0 && $output == "$KEY-two: 2 of 2 permits, fence "*"slot 2  'backup.sh', on 1 of 3 servers, and 1 did not answer"$'\n'* ]]
+	redlock status --format json "$KEY-two"
+	[[ $(of '[.state, .holders[].partial]') == '["held",false,null]' ]]
+}
+
+@test "on too few servers is what no server that does not answer could change" {
+	servers_start 5
+	hold_exclusive 1 token web3 812 backup.sh 4
+	server_kill 2
+	redlock status "$KEY"
+	[[ $status == 0 && $output == "$KEY: exclusive, on too few servers, fence "*"'backup.sh', on 1 of 5 servers, and 1 did not answer"$'\n'* ]]
+	redlock status --format json "$KEY"
+	[[ $(of '[.state, .holders[0].partial]') == '["partial",true]' ]]
+	redlock status -q "$KEY"
+	expect 1
+}
+
 @test "without a quorum it is 69, and what is known is told" {
 	servers_start 3
 	hold_exclusive 0 token web3 812 backup.sh 4
 	server_kill 1 2
 	redlock status "$KEY"
 	expect 69 "$KEY: unknown, 1 of 3 servers answered, fence 1700000000001
-  holder  web3 pid 812 \(bob\)  for 4h0[0-9]m, 9h5[0-9]m left  'backup.sh', on 1 of 3 servers only$(server 0 held)$(server 1 'Connection refused')$(server 2 'Connection refused')" \
+  holder  web3 pid 812 \(bob\)  for 4h0[0-9]m, 9h5[0-9]m left  'backup.sh', on 1 of 3 servers, and 2 did not answer$(server 0 held)$(server 1 'Connection refused')$(server 2 'Connection refused')" \
 		"redlock: $KEY: no quorum: 2 of 3 servers gave no vote, 2 votes are needed: .*"
 	redlock status --format json "$KEY"
 	expect 69 '.*' "redlock: $KEY: no quorum: .*"
@@ -689,6 +725,39 @@ redlock: other: $(server_url 0): Connection refused.*"
 	proxy 2 'delay 300'
 	redlock status -q --server-timeout 30s -S "$(server_urls 0 1),$(proxy_url 2)" --also "$KEY" "$key"
 	expect 0
+}
+
+# The holder may still have KEY, and extend cannot tell, either.
+@test "-q of a lock that a server may know that does not answer is 69, for each kind of lock" {
+	local how i=0 token options=(-x -s '-P 2' -r)
+	servers_start 3
+	for how in stop stop kill kill; do
+		KEY+=$how
+		server_kill 2
+		# shellcheck disable=SC2086 # two words
+		token=$("$REDLOCK" acquire ${options[i++]} -t 10m "$KEY")
+		server_restart 2
+		server_"$how" 0
+		redlock status -q "$KEY" "$token"
+		expect 69 '' "redlock: $KEY: perhaps held by this token: 1 of 3 servers did not answer: $(server_url 0): .*"
+		redlock status -q "$KEY"
+		expect 69 '' "redlock: $KEY: perhaps held: 1 of 3 servers did not answer: $(server_url 0): .*"
+		redlock extend "$KEY" "$token"
+		expect 69 '' '.*'
+		redlock status -q "$KEY" other
+		expect 1
+		redlock status -q "$KEY-free"
+		expect 1
+		if [[ $how == stop ]]; then
+			server_continue 0
+			redlock status -q "$KEY" "$token"
+			expect 0
+		else
+			server_restart 0
+			redlock status -q "$KEY"
+			expect 1
+		fi
+	done
 }
 
 @test "-q without a quorum is 69" {
