@@ -7,6 +7,7 @@
 #include "base/duration.h"
 #include "base/output.h"
 #include "cmd/session.h"
+#include "lock/explain.h"
 #include "settings/command.h"
 #include "show/history.h"
 #include "show/inspect.h"
@@ -194,14 +195,6 @@ static void judge(struct check *check, const struct measure *measure)
 
 /* --- who holds it, and who waits ------------------------------------------- */
 
-/* Another program has it, in a way of its own: there is nothing to show of that. */
-static bool is_held_anyhow(const struct holders *holders)
-{
-	return holders->holding.count == 0 &&
-	       holders_servers(holders, STANDING_HELD) >=
-		       quorum_size(holders->ballot.quorum);
-}
-
 /* As most servers say, or the first of those that say so. */
 static void print_misuse(struct buffer *text, const struct holders *holders)
 {
@@ -236,9 +229,20 @@ static void print_holder(struct check *check, const struct seen *longest)
 			     duration_format(time, who.held));
 }
 
+/* Too few servers have it, but those that have not answered may have it, too. */
+static void doubt(struct check *check)
+{
+	struct error why;
+
+	raise(check, LEVEL_UNKNOWN);
+	explain_silence(&check->holders.ballot, &why);
+	buffer_print(&check->text, "; %s", why.text);
+}
+
 static void look_at_holders(struct check *check)
 {
 	const struct holders *holders = &check->holders;
+	int held = holders_is_held(holders);
 	bool unknown;
 	const struct seen *longest = holders_longest(holders, &unknown);
 
@@ -248,10 +252,12 @@ static void look_at_holders(struct check *check)
 		check->held.value = -1;
 		return;
 	}
-	if (longest == NULL && !is_held_anyhow(holders)) {
+	if (held == 0) {
 		buffer_print(&check->text, "free");
 		return;
 	}
+	if (held < 0)
+		buffer_print(&check->text, "perhaps ");
 	print_holder(check, longest);
 	if (longest != NULL && longest->who.left == -1) {
 		raise(check, LEVEL_CRITICAL);
@@ -259,6 +265,8 @@ static void look_at_holders(struct check *check)
 	}
 	check->held.value = longest != NULL ? longest->who.held : -1;
 	judge(check, &check->held);
+	if (held < 0)
+		doubt(check);
 	if (check->held.value >= 0 && !unknown)
 		return;
 	buffer_print(&check->text, "; since when is not known");

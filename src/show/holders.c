@@ -226,7 +226,7 @@ const struct seen *holders_longest(const struct holders *holders, bool *unknown)
 	for (size_t n = 0; n < holders->holding.count; n++) {
 		const struct seen *seen = &holders->holding.seen[n];
 
-		if (holders_is_partial(holders, seen))
+		if (holders_has_lock(holders, seen) == 0)
 			continue;
 		*unknown |= seen->who.held < 0;
 		if (longest == NULL || seen->who.held > longest->who.held)

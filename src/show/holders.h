@@ -124,7 +124,7 @@ int holders_is_held(const struct holders *holders);
  * tells. */
 int64_t holders_count(const struct holders *holders);
 
-/* Of those that have it on enough servers, the one that has held KEY longest, or NULL.
+/* Of those that have it on enough servers, or may have, the one that has held KEY longest, or NULL.
  * *unknown: for one of them it is not known how long. */
 const struct seen *holders_longest(const struct holders *holders,
 				   bool *unknown);

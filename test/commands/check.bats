@@ -103,6 +103,22 @@ judges_a_crowd() {
 	checks 2 "$KEY: held by web3 pid 812 'backup.sh' for 4h0[0-9]m \(more than 1h00m\) \| .*" --max-held 1h "$KEY"
 }
 
+@test "if it depends on a server that does not answer whether KEY is held, it is UNKNOWN, or worse" {
+	local why i
+	servers_start 3
+	hold_exclusive 1 token web3 812 backup.sh 4
+	server_kill 2
+	why="; 1 of 3 servers did not answer: $(server_url 2): Connection refused[^|]*"
+	checks 3 "$KEY: perhaps held by web3 pid 812 'backup.sh' for 4h0[0-9]m$why \| held=14[0-9.]+s;;;0 .*" "$KEY"
+	checks 3 "$KEY: perhaps held by web3 pid 812 'backup.sh' for 4h0[0-9]m$why \| .*" --max-held 5h "$KEY"
+	checks 2 "$KEY: perhaps held by web3 pid 812 'backup.sh' for 4h0[0-9]m \(more than 1h00m\)$why \| .*" --max-held 1h "$KEY"
+	checks 0 "$KEY-free: free \| held=0s;;3600;0 .*" --max-held 1h "$KEY-free"
+	# beside a holder that a quorum has, one that may be a holder counts as one
+	for i in 0 1; do hold_permit "$i" 2 one web3 812 backup.sh 1 "$KEY-two"; done
+	hold_permit 1 2 two web4 99 backup.sh 3 "$KEY-two"
+	checks 2 "$KEY-two: held by 2 of 2, longest web4 pid 99 'backup.sh' for 3h0[0-9]m \(more than 2h00m\) \| .*" --max-held 2h "$KEY-two"
+}
+
 judges_the_queue() {
 	on_all hold_exclusive token web3 812 backup.sh 4
 	on_all queue_up one 2 'string 0' web4 77 deploy.sh
