@@ -328,12 +328,21 @@ void json_holders(struct buffer *text, const struct holders *holders,
 	end(&json);
 }
 
+/* As status says it. */
+static const char *name_state(const struct listed *listed)
+{
+	return listed->kind == KIND_NONE ? NULL
+	       : listed->perhaps         ? "unknown"
+					 : "held";
+}
+
 void json_listed(struct buffer *text, const struct listed *listed)
 {
 	struct json json = begin(text);
 	const struct busy *who = &listed->first.who;
 
 	put_key(&json, listed->key);
+	put_text(&json, "state", name_state(listed));
 	put_text(&json, "kind", name_kind(listed->kind, !who->has_description));
 	put_from(&json, "permits", 1, listed->permits);
 	put_from(&json, "holders", 1,

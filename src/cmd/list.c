@@ -58,6 +58,8 @@ static void print_who(struct buffer *line, const struct listed *listed)
 			     listed->holders, listed->permits);
 	else if (listed->first.who.has_description)
 		buffer_print(line, "%s, ", holders_kind_name(listed->kind));
+	if (listed->perhaps)
+		buffer_print(line, "perhaps ");
 	record_print_busy(line, &listed->first.who);
 	if (listed->first.slot > 0)
 		buffer_print(line, " (slot %" PRId64 ")", listed->first.slot);

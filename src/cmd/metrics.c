@@ -39,7 +39,7 @@ enum {
 };
 
 static const struct metric of_keys[] = {
-	[HELD] = {"redlock_held", "Whether the lock is held."},
+	[HELD] = {"redlock_held", "Whether the lock is held, or may be."},
 	[HOLDERS] = {"redlock_holders", "How many hold the lock."},
 	[HELD_SECONDS] = {"redlock_held_seconds",
 			  "How long the lock has been held, by the one of its "

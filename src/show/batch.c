@@ -222,9 +222,10 @@ static bool agrees(const struct batch *batch, size_t n, size_t i, size_t k)
 	       strcmp(said->crowd, "*") != 0;
 }
 
-/* A server that has the n-th lock as a quorum has it. The number of servers, if none
- * has. */
-static size_t find_speaker(const struct batch *batch, size_t n)
+/* A server that has the n-th lock, with `least` holders or more, as `need` servers have it.
+ * The number of servers, if none has. */
+static size_t find_speaker(const struct batch *batch, size_t n, size_t need,
+			   int64_t least)
 {
 	size_t count = batch->ballot.quorum->count;
 
@@ -233,16 +234,16 @@ static size_t find_speaker(const struct batch *batch, size_t n)
 
 		for (size_t k = 0; k < count; k++)
 			same += agrees(batch, n, i, k);
-		if (same >= quorum_size(batch->ballot.quorum))
+		if (same >= need && batch->answer[i][n].holders >= least)
 			return i;
 	}
 	return count;
 }
 
 /* One of the numbers of the n-th lock, by its place in struct listed: the largest that
- * a quorum has at least; or else `least`. */
+ * `need` servers have at least; or else `least`. */
 static int64_t agree(const struct batch *batch, size_t n, size_t field,
-		     int64_t least)
+		     int64_t least, size_t need)
 {
 	const struct quorum *quorum = batch->ballot.quorum;
 	int64_t most = least, said[SERVERS_MAX];
@@ -259,10 +260,20 @@ static int64_t agree(const struct batch *batch, size_t n, size_t field,
 
 		for (size_t k = 0; k < quorum->count && said[i] > most; k++)
 			count += said[k] >= said[i];
-		if (count >= quorum_size(quorum))
+		if (count >= need)
 			most = said[i];
 	}
 	return most;
+}
+
+/* How many of the servers that have answered it takes, if the others say the same. */
+static size_t count_needed(const struct batch *batch)
+{
+	size_t need = quorum_size(batch->ballot.quorum);
+
+	for (size_t i = 0; i < batch->ballot.quorum->count && need > 1; i++)
+		need -= !batch->answered[i];
+	return need;
 }
 
 static bool is_shared(const struct batch *batch, size_t n)
@@ -297,25 +308,34 @@ static void look_closer(struct batch *batch, size_t n, struct listed *listed)
 		listed->holders = holders_count(&holders);
 		listed->first = *longest;
 		listed->longest = longest->who.held;
+		listed->perhaps = holders_is_held(&holders) < 0;
 	}
 	holders_release(&holders);
 }
 
-/* What a quorum says of those who hold the lock; whether anybody does. */
+/* What a quorum says of those who hold the lock, or might; whether anybody does. */
 static bool find_holders(struct batch *batch, size_t n, struct listed *listed)
 {
-	size_t speaker = find_speaker(batch, n);
+	size_t quorum = quorum_size(batch->ballot.quorum), need = quorum;
+	size_t none = batch->ballot.quorum->count;
+	size_t speaker = find_speaker(batch, n, quorum, 0);
 
 	*listed = (struct listed){.kind = KIND_NONE, .longest = -1};
-	if (speaker == batch->ballot.quorum->count) {
-		if (is_shared(batch, n))
-			look_closer(batch, n, listed);
-	} else if (batch->answer[speaker][n].holders > 0) {
-		*listed = batch->answer[speaker][n];
-		listed->longest =
-			agree(batch, n, offsetof(struct listed, longest), -1);
+	if (speaker == none && is_shared(batch, n)) {
+		look_closer(batch, n, listed);
+		return listed->holders > 0;
 	}
-	return listed->holders > 0;
+	if (speaker == none) {
+		need = count_needed(batch);
+		speaker = find_speaker(batch, n, need, 1);
+	}
+	if (speaker == none || batch->answer[speaker][n].holders == 0)
+		return false;
+	*listed = batch->answer[speaker][n];
+	listed->perhaps = need < quorum;
+	listed->longest =
+		agree(batch, n, offsetof(struct listed, longest), -1, need);
+	return true;
 }
 
 static void find_runs(const struct batch *batch, size_t n,
@@ -350,8 +370,10 @@ bool batch_tell(struct batch *batch, size_t n, struct listed *listed)
 		find_runs(batch, n, listed);
 	if (listed->waiting < 0)
 		return held;
-	listed->waiting = agree(batch, n, offsetof(struct listed, waiting), 0);
+	listed->waiting = agree(batch, n, offsetof(struct listed, waiting), 0,
+				quorum_size(batch->ballot.quorum));
 	listed->oldest_wait =
-		agree(batch, n, offsetof(struct listed, oldest_wait), 0);
+		agree(batch, n, offsetof(struct listed, oldest_wait), 0,
+		      quorum_size(batch->ballot.quorum));
 	return held;
 }

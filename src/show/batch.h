@@ -10,6 +10,8 @@
  *	batch_tell(&batch, n, &listed);		n from 0 to batch.count - 1
  *	batch_clear(&batch);
  *
+ * A lock that too few servers have for a quorum may be held if others do not answer.
+ *
  * A server is lost if it has failed or was silent for the time of a round: it is not
  * asked again, and has no vote.
  */
@@ -26,7 +28,10 @@ struct listed {
 	 * known */
 	enum kind kind;
 	int64_t permits;
-	int64_t holders;   /* as many as a quorum has; 0: it is not held */
+	/* as many as a quorum has, or has if servers that have not answered say the same;
+	 * 0: it is not held */
+	int64_t holders;
+	bool perhaps;      /* it is held only if they do */
 	struct seen first; /* one of them */
 	/* a server's: differs if a holder does; "*": there are too many */
 	char crowd[DIGEST_SIZE];
@@ -57,7 +62,7 @@ void batch_add(struct batch *batch, struct argument key);
 void batch_round(struct batch *batch);
 
 /* Fills *listed with what a quorum says of the n-th that was added. Returns whether it
- * is held. May take a few rounds. */
+ * is held, or may be. May take a few rounds. */
 bool batch_tell(struct batch *batch, size_t n, struct listed *listed);
 
 /* Forgets what was added; also at the end. */

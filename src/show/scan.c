@@ -330,14 +330,14 @@ static bool scan_server(struct listing *listing, const char *pattern)
 	return done;
 }
 
-/* Whether those that have not been scanned are too few to know of more. */
+/* Whether those that have not been scanned, or are lost, are too few to know of more. */
 static bool is_scanned(const struct listing *listing)
 {
 	const struct quorum *quorum = listing->batch.ballot.quorum;
 	size_t left = 0, need = listing->lister->all ? 1 : quorum_size(quorum);
 
 	for (size_t i = 0; i < quorum->count; i++)
-		left += !listing->batch.lost[i] && !listing->done[i];
+		left += !listing->done[i];
 	return left < need;
 }
 

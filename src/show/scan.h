@@ -2,10 +2,11 @@
  * Lists all locks that are held. SCAN finds their records, a page at a time; then all
  * servers are asked for the locks of that page.
  *
- * A lock is listed if a quorum has it. Any quorum has a server in common with any set
- * of servers that leaves out fewer than a quorum. So servers are scanned until those
- * that are left are too few for a quorum. But of a KEY that is free one server may be all
- * that still knows: if these are listed, too, all servers are scanned.
+ * A lock is listed if a quorum has it, or may have it: a server that does not answer may.
+ * Any quorum has a server in common with any set of servers that leaves out fewer than a
+ * quorum. So servers are scanned until those that are left, or do not answer, are too few
+ * for a quorum. But of a KEY that is free one server may be all that still knows: if these
+ * are listed, too, all servers are scanned.
  *
  * SCAN may return a name twice, and several servers return the same names: each KEY
  * is remembered when it is listed, so that it is listed once. A lock that is taken

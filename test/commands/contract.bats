@@ -148,6 +148,7 @@ members() {
 		pid null|number
 		protocol null|number
 		slot null|number
+		state null|string
 		user null|string
 		waiting null|number'
 }

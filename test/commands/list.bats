@@ -286,6 +286,53 @@ $(held "$KEY-12")
 $(held "$KEY-all")"
 }
 
+# perhaps TEXT: what list says of a lock that it would say TEXT of if a quorum had it.
+perhaps() {
+	echo "${1/held by/perhaps held by}"
+}
+
+@test "a lock is listed as perhaps held if that depends on a server that does not answer, whichever that is" {
+	local down i want
+	for down in 0 1 2; do
+		servers_start 3
+		want=
+		for i in 0 1 2; do
+			if ((i == down)); then continue; fi
+			hold_key "$KEY-$i" "$i"
+			rcli "$i" HSET "$(record "$KEY-free")" fence 5
+			want+=$(perhaps "$(held "$KEY-$i")")$'\n'
+		done
+		hold_key "$KEY-held" 0 1 2
+		server_kill "$down"
+		redlock list
+		expect 0 "$want$(held "$KEY-held")"
+	done
+	redlock list --format json
+	[[ $(of '[.key, .state, .holders, .pid]' | paste -sd ' ') == \
+		"[\"$KEY-0\",\"unknown\",1,812] [\"$KEY-1\",\"unknown\",1,812] [\"$KEY-held\",\"held\",1,812]" ]]
+}
+
+@test "kinds of locks are perhaps held like others, and one that may be a holder counts as one" {
+	local i
+	servers_start 5
+	for i in 1 2; do
+		hold_reentrant "$i" token 2 web3 812 backup.sh 4 b
+		hold_permit "$i" 0 token web3 812 backup.sh 4 c
+		hold_permit "$i" 3 token web3 812 backup.sh 4 d
+	done
+	hold_key too-few 1
+	for i in 1 2 3; do hold_permit "$i" 3 token web3 812 backup.sh 4 e; done
+	for i in 1 2; do hold_permit "$i" 3 other web3 813 backup.sh 4 e; done
+	redlock list
+	expect 0 "$(held e '1 of 3 permits') \\(slot 1\\)"
+	server_kill 0
+	redlock list
+	expect 0 "$(perhaps "$(held b reentrant)")
+$(perhaps "$(held c shared)")
+$(perhaps "$(held d '1 of 3 permits')") \\(slot 1\\)
+$(held e '2 of 3 permits') \\(slot 1\\), and 1 more"
+}
+
 @test "as many holders are counted as a quorum has" {
 	local i
 	for i in 0 1 2; do hold_permit "$i" 0 one web3 812 backup.sh 4; done

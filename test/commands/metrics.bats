@@ -76,6 +76,25 @@ tells_of_keys() {
 	between "$file" "redlock_oldest_wait_seconds{key=\"$KEY\"}" 7200 7500
 }
 
+@test "a lock that a server may have that does not answer counts as held, for as long as others say" {
+	local file=$TMP/file i
+	servers_start 3
+	hold_exclusive 1 token web3 812 backup.sh 4
+	for i in 0 1; do hold_permit "$i" 2 one web3 812 backup.sh 1 "$KEY-two"; done
+	hold_permit 1 2 two web4 99 backup.sh 3 "$KEY-two"
+	for i in 0 1; do rcli "$i" HSET "$(record "$KEY-free")" fence 5; done
+	server_kill 2
+	redlock list --format prometheus --output "$file" "$KEY*"
+	expect 0
+	well_formed "$file"
+	of() { metric "$file" "$1{key=\"$KEY$2\"}"; }
+	[[ $(of redlock_held) == 1 && $(of redlock_holders) == 1 ]]
+	between "$file" "redlock_held_seconds{key=\"$KEY\"}" 14400 14700
+	[[ $(of redlock_held -two) == 1 && $(of redlock_holders -two) == 2 ]]
+	between "$file" "redlock_held_seconds{key=\"$KEY-two\"}" 10800 11100
+	[[ $(of redlock_held -free) == 0 && $(of redlock_held_seconds -free) == 0.000 ]]
+}
+
 # noted_by_all: each server has a run of KEY.
 noted_by_all() {
 	local i
