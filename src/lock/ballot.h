@@ -85,7 +85,7 @@ struct ballot {
 			 * 0: there is none yet, or it is no permit */
 
 	/* a wait */
-	int64_t ttl;        /* ms, of our own lease */
+	int64_t ttl;        /* ms, of our own lease, or that a wait is for */
 	int64_t quarantine; /* ms; 0 for none */
 	int64_t learned;    /* ms: the longest lease that was reported */
 	struct report report[SERVERS_MAX];

@@ -369,7 +369,9 @@ const struct option options[] = {
 	 "rediss: do not verify the servers", .for_tls = true, .in_full = true,
 	 .excludes = "cacert crl"},
 	{'t', "ttl", TAKES_VALUE, "DURATION", TAKING | EXTEND | DOCTOR, set_ttl,
-	 FIELD(ttl), "length of the lease (30s)", .special = EXTEND,
+	 FIELD(ttl), "length of the lease (30s)",
+	 .unlisted = WAIT, /* KEY could be taken with that */
+	 .special = EXTEND,
 	 .special_help = "length of the lease (as acquired, or else 30s)"},
 	{'n', "nonblock", TAKES_NOTHING, "", TAKING, set_flag, FIELD(nonblock),
 	 "do not wait", .other = "nb", .excludes = "wait poll tries"},

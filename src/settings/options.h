@@ -35,6 +35,8 @@ struct option {
 	bool command_only; /* refused in a file, and has no variable: it says
 			      what a command does, or chooses the file */
 	bool in_full;      /* it has no abbreviation and no variable */
+	unsigned unlisted; /* the commands that do not take it, but use what a
+			      file or the environment says */
 	char other[8];     /* a second name on the command line; "": none */
 	char other_letter; /* and a second letter; 0: none */
 	char excludes[25]; /* names of options that cannot be used with it,

@@ -134,7 +134,7 @@ static struct settings *target_of(const struct source *source,
 	/* an option that names no command is for all of them, and doctor says where each
 	 * one is from */
 	if (option->commands != 0 && sources->command->id != COMMAND_DOCTOR &&
-	    !(option->commands & sources->command->id))
+	    !((option->commands | option->unlisted) & sources->command->id))
 		return NULL;
 	return sources->settings;
 }

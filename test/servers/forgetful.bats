@@ -324,6 +324,25 @@ new_key() {
 	[[ ! -e $TMP/ran ]]
 }
 
+@test "wait is told that KEY is free when a run with the ttl of its settings could take it" {
+	servers_start 3
+	redlock run --quarantine 0 -n -t 3s "$KEY" true
+	expect 0
+	wait_until 'known_for 3500 0 1 2'
+	rcli 1 FLUSHALL
+	server_kill 2
+	REDLOCK_TTL=3s redlock wait --quarantine 0 --server-timeout 9s "$KEY"
+	expect 0 '' "redlock: $KEY: still waiting: no quorum: .*no vote until it has known KEY for 3s.*"
+	# with a longer one not sooner than that, either
+	servers_start 3
+	printf 'ttl = 2m\n' >"$TMP/conf"
+	redlock wait --config "$TMP/conf" -w 0 "$KEY"
+	expect 69 '' "redlock: $KEY: no quorum: .*no vote until it has been up for 2m00s.*"
+	printf 'ttl = 2m\nmax-ttl = 1m\n' >"$TMP/conf"
+	redlock wait --config "$TMP/conf" -w 0 "$KEY"
+	expect 78 '' "redlock: a lease \\(-t\\) of 2m00s is longer than max-ttl, which is 1m00s .*"
+}
+
 @test "max-ttl is the quarantine, and no ttl is longer: in a file and in the environment" {
 	servers_start 3
 	printf 'max-ttl = 2h\n' >"$TMP/conf"
