@@ -40,11 +40,35 @@ static int64_t usual_of(const struct lock *lock)
 	return usual;
 }
 
+/* Grants of different slots name nobody. But if a quorum has a holder of each, nobody
+ * competes with us. */
+static void name_holders(const struct lock *lock, struct busy *busy)
+{
+	struct holders holders;
+	struct error ignored;
+	const struct seen *longest;
+	bool unknown;
+
+	holders_init(&holders, lock->ballot.quorum, lock->names.key.data);
+	holders.owing = true;
+	if (inspect_lock(&holders, &ignored) == 0 &&
+	    (longest = holders_longest(&holders, &unknown)) != NULL &&
+	    holders_count(&holders) >= lock->wish.permits) {
+		*busy = longest->who;
+		busy->holders = holders_count(&holders);
+		busy->permits = lock->wish.permits;
+		busy->at = clock_ms();
+	}
+	holders_release(&holders);
+}
+
 static void complain_busy(const struct session *session,
 			  const struct lock *lock, struct busy *busy)
 {
 	struct buffer text = {0};
 
+	if (busy->split && !busy->has_reply && busy->outage == NULL)
+		name_holders(lock, busy);
 	journal_busy(session->settings, lock, busy);
 	if (busy->nested) {
 		complain_nested(lock, busy);

@@ -61,7 +61,8 @@ struct holders {
 	bool replica[SERVERS_MAX];  /* it says it is one: it grants nothing */
 	int spoilt[SERVERS_MAX];    /* 0, or what beside KEY is no lock's */
 	char spoilt_type[SERVERS_MAX][32];
-	bool hasty;       /* wait only until KEY is known to be held */
+	bool hasty; /* wait only until KEY is known to be held */
+	bool owing; /* ask those, too, that owe an answer nobody waited for */
 	const bool *lost; /* servers that are not asked; NULL: none */
 };
 

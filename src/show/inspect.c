@@ -69,7 +69,7 @@ static bool owes_answer(const struct ballot *ballot, size_t i)
 	return ballot->quorum->servers[i].conn.owed_count > 0;
 }
 
-/* Whether it was waited for in vain: a hasty look does not wait for all. */
+/* Whether it was waited for in vain, or may have been. */
 static bool is_hung(const struct holders *holders, size_t i)
 {
 	const struct server *server = &holders->ballot.quorum->servers[i];
@@ -77,7 +77,7 @@ static bool is_hung(const struct holders *holders, size_t i)
 	if (holders->lost != NULL && holders->lost[i])
 		return true;
 	return server_is_silent(server) &&
-	       (!holders->hasty || server->conn.refusal.text[0] != '\0');
+	       (!holders->owing || server->conn.refusal.text[0] != '\0');
 }
 
 int inspect_lock(struct holders *holders, struct error *error)
@@ -105,7 +105,7 @@ int inspect_is_held(struct holders *holders, const char *token,
 {
 	int held;
 
-	holders->hasty = true;
+	holders->hasty = holders->owing = true;
 	if (token != NULL)
 		snprintf(holders->token, sizeof(holders->token), "%s", token);
 	if (inspect_lock(holders, error) < 0)

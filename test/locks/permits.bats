@@ -438,6 +438,24 @@ ghosts() {
 	holders 2 0 1
 }
 
+@test "if all permits are held, each on another majority, the message says by whom" {
+	local i slot
+	servers_start 3
+	for i in 0 1 2; do
+		for slot in 1 2 3; do
+			((slot == i + 1)) || {
+				hold_permit "$i" 3 "token$slot" "web$slot" "1$slot" "job $slot" "$slot"
+				rcli "$i" HSET "$(record)" "slot:token$slot" "$slot"
+			}
+		done
+		knows_for "$i" 60
+	done >/dev/null
+	redlock run --quarantine 0 -n -P 3 --server-timeout $((100 * SLOW))ms "$KEY" true
+	expect 75 '' "redlock: $KEY: held by 3 of 3, longest web3 pid 13 'job 3' for 3h0[0-9]m"
+	redlock run --quarantine 0 -w 1 -P 3 --server-timeout $((100 * SLOW))ms "$KEY" true
+	expect 75 '' "redlock: $KEY: held by 3 of 3, longest web3 pid 13 'job 3' for 3h0[0-9]m"
+}
+
 @test "without -w, votes for different slots are asked for again for longer than a round" {
 	local start i
 	servers_start 3
