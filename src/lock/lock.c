@@ -83,7 +83,7 @@ void lock_note_end(struct lock *lock, int64_t waited, const char *how)
 		buffer_print(&lock->ended, "%" PRId64 " ", waited);
 	else
 		buffer_print(&lock->ended, "- ");
-	output_visible(&lock->ended, how, strnlen(how, 250), 1);
+	output_visible(&lock->ended, how, strnlen(how, RUN_END_LONGEST), 1);
 	if (grant->acquired > 0)
 		buffer_print(&lock->ended, "\n");
 }

@@ -58,6 +58,8 @@ enum on_break {
 #define USER_LONGEST 32
 #define LABEL_LONGEST 160
 #define REASON_LONGEST 200
+#define BREAKER_LONGEST /* USER@HOST: 'REASON' */ \
+	(USER_LONGEST + 1 + HOST_LONGEST + 3 + REASON_LONGEST + 1)
 
 /* Who has broken a lock, or asks its holder to stop, and why. */
 struct breaker {

@@ -10,9 +10,10 @@
 #define LOCK_RUN_H
 
 #include "lock/record.h"
-
 #include "lock/token.h"
-#define RUN_BY 256
+
+#define RUN_BY (BREAKER_LONGEST + 1)
+#define RUN_END_LONGEST (10 + BREAKER_LONGEST) /* "broken by ..." */
 
 enum run_end {
 	RUN_UNKNOWN,     /* its holder never came back */

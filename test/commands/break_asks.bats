@@ -896,6 +896,23 @@ ended() {
 	done
 }
 
+@test "the history cuts off nothing of who has broken a lock, and why, however long that is" {
+	local host user reason
+	only 0
+	host=$(printf 'h%.0s' {1..64}) user=$(printf 'u%.0s' {1..32}) reason=$(printf 'r%.0s' {1..200})
+	unshare --uts hostname "$host" || skip "no host can be named here"
+	redlock_there() {
+		LOGNAME=$user unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' - "$host" "$REDLOCK" "$@"
+	}
+	spawn first redlock_there run -t 3s "$KEY" sleep 60
+	wait_until '[[ $(rcli 0 EXISTS "$KEY") == 1 ]]'
+	redlock_there break -y --reason "$reason" "$KEY"
+	finish first
+	redlock acquire --quarantine 0 -t 60s "$KEY"
+	redlock_there break -y --now --reason "$reason" "$KEY"
+	[[ $(ended) == "broken $user@$host: '$reason' / broken $user@$host: '$reason'" ]]
+}
+
 @test "the history says the same of a holder that could not be asked" {
 	only 0
 	hold_exclusive 0 token web3 812 old.sh

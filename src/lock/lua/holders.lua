@@ -22,10 +22,10 @@ local function set_of(digests)
   return set
 end
 
--- The end of a run (note_run) that was broken by whoever wrote this.
+-- The end of a run (note_run) that was broken by whoever wrote this; no longer than run.h reads it.
 local function broken_by(why)
   local by, reason = why:match('^by=([^\n]*)'), why:match('\nreason=([^\n]*)')
-  return ('- broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 250)
+  return ('- broken by ' .. (by or '') .. (reason and format(': \39%s\39', reason) or '')):sub(1, 313)
 end
 
 -- Since when this server has known KEY without a gap (acquire.lua; ms by its clock, -1 unknown).
