@@ -213,6 +213,20 @@ static int print_fates(const struct stopping *stopping)
 	return status;
 }
 
+/* For --syslog. Nobody knows whether a holder that has released KEY was told before. */
+static void note_fates(const struct stopping *stopping,
+		       const struct settings *settings, int64_t fence)
+{
+	struct buffer line = {0};
+
+	for (size_t n = 0; n < stopping->count; n++) {
+		line.length = 0;
+		print_fate(&line, &stopping->asked[n]);
+		journal_fate(settings, line.data, fence);
+	}
+	buffer_release(&line);
+}
+
 static void tell_wait(const struct stopping *stopping)
 {
 	struct buffer who = {0};
@@ -345,8 +359,7 @@ static int ask_holders(struct session *session, struct holders *holders,
 	result = wait_for_them(&stopping, session, breaker, &error, number);
 	status = conclude(&stopping, result, session, &error, *number);
 	if (result == STOPPING_DONE)
-		journal_broken(session->settings, "broken", breaker, fence,
-			       &stopping.asked[0].seen.who);
+		note_fates(&stopping, session->settings, fence);
 	stopping_release(&stopping);
 	return status;
 }

@@ -106,3 +106,15 @@ void journal_broken(const struct settings *settings, const char *what,
 	}
 	say(LOG_WARNING, &line);
 }
+
+void journal_fate(const struct settings *settings, const char *fate,
+		  int64_t fence)
+{
+	struct buffer line = {0};
+
+	if (!settings->syslog)
+		return;
+	buffer_print(&line, "%s: %s, fence %" PRId64, settings->key, fate,
+		     fence);
+	say(LOG_WARNING, &line);
+}

@@ -31,4 +31,8 @@ void journal_broken(const struct settings *settings, const char *what,
 		    const struct breaker *breaker, int64_t fence,
 		    const struct busy *busy);
 
+/* fate: what became of a holder that was asked to stop. */
+void journal_fate(const struct settings *settings, const char *fate,
+		  int64_t fence);
+
 #endif

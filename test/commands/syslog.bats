@@ -136,6 +136,26 @@ tells_of_trouble() {
 	on_one_and_three tells_of_trouble
 }
 
+tells_of_one_that_ends() {
+	rm -f "$TMP"/{on,end}
+	logged_by <<-'end'
+		"$REDLOCK" run -t 5m --label itself "$KEY" sh -c 'touch "$TMP/on"; until [ -e "$TMP/end" ]; do sleep 0.05; done' &
+		until [ -e "$TMP/on" ]; do sleep 0.05; done
+		"$REDLOCK" break --syslog -q -y --reason why "$KEY" &
+		until grep -q 'asked to stop' "$TMP/log"; do sleep 0.05; done
+		touch "$TMP/end"
+		wait
+	end
+	has "asked to stop by [^ ]*@[^ ]*: .why., fence [1-9][0-9]*: held by .* .itself. for .*"
+	has "asked .* pid [0-9]* .itself. to stop; released after [^ ]*, fence [1-9][0-9]*"
+	[[ $(wc -l <"$TMP/log") == 2 ]]
+	[[ $("$REDLOCK" history "$KEY") == *' exit 0 '* ]]
+}
+
+@test "break tells the log that a holder which it asked to stop has released KEY, not that it was broken" {
+	on_one_and_three tells_of_one_that_ends
+}
+
 @test "what break deletes that is not a lock is told without a holder" {
 	rcli 0 RPUSH "$KEY" element
 	logged_by <<<'"$REDLOCK" break --syslog -y --foreign --reason why "$KEY"'
