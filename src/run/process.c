@@ -94,7 +94,28 @@ bool process_command_line(pid_t pid, struct buffer *text)
 	return length > 0;
 }
 
-bool process_carries(pid_t pid, const char *badge)
+/* A field of stat from the 3rd on, or 0: "PID (NAME) STATE ..." */
+static unsigned long stat_field(const char *text, int number)
+{
+	const char *at = strrchr(text, ')');
+
+	for (int field = 2; at != NULL && field < number; field++)
+		at = strchr(at + 1, ' ');
+	return at != NULL ? strtoul(at, NULL, 10) : 0;
+}
+
+/* For certain: its environment (the fields 50 and 51) begins where it ends. That is so for a
+ * moment as well while it is being made; then its code (26) is not known yet. */
+static bool has_no_environment(pid_t pid)
+{
+	char text[TEXT];
+
+	return read_text(pid, "stat", text, sizeof(text)) > 0 &&
+	       stat_field(text, 26) != 0 &&
+	       stat_field(text, 50) == stat_field(text, 51);
+}
+
+bool process_carries(pid_t pid, const char *badge, bool *unsure)
 {
 	char chunk[8192], *at;
 	size_t length = strlen(badge), kept = 0, total = 0;
@@ -102,6 +123,7 @@ bool process_carries(pid_t pid, const char *badge)
 	ssize_t got;
 	int fd = open_of(pid, "environ");
 
+	*unsure = false;
 	if (fd < 0)
 		return false;
 	while (!found && total < ENVIRONMENT_LONGEST &&
@@ -118,6 +140,7 @@ bool process_carries(pid_t pid, const char *badge)
 		total += (size_t)got;
 	}
 	close(fd);
+	*unsure = total == 0 && !has_no_environment(pid);
 	return found;
 }
 

@@ -17,7 +17,7 @@ struct process {
 	char state;      /* R, S, T and so on, as proc(5) has them */
 	bool kernel;     /* one of the kernel's own threads */
 	bool alive;
-	bool ours; /* for tree.c */
+	bool ours, undecided; /* for tree.c */
 };
 
 /* Whether /proc is there, and that of our pid namespace: in another one's, a pid is
@@ -45,8 +45,9 @@ int process_descriptor(int pidfd, int number);
 bool process_signal(const struct process *process, int number);
 
 /* Whether badge is an item of REDLOCK_HELD in the process's environment: a blank
- * or the end follows it. */
-bool process_carries(pid_t pid, const char *badge);
+ * or the end follows it. unsure: it shows no environment, as it is just becoming another
+ * program, or ends. */
+bool process_carries(pid_t pid, const char *badge, bool *unsure);
 
 /* Whether a process of this group lives. The dead keep a group until they are reaped, but
  * do nothing in it. A group that exists but is not shown counts as living. */

@@ -16,6 +16,7 @@
 #define FREEZE 10      /* ms, for looks at what is new */
 #define QUIET 3        /* of these in a row that find nobody, nor miss any */
 #define IN_VAIN 20     /* of these in a row that find none of ours */
+#define UNSURE 10      /* times as many, while somebody is undecided */
 #define DYING 100      /* ms, if it cannot be seen that they are dead */
 #define NAMED_MOST 8
 
@@ -24,6 +25,7 @@ struct processes {
 	size_t count, size;
 	bool news;    /* the last look found some of ours, or some had gone */
 	bool found;   /* it found some of ours */
+	bool unsure;  /* of some it could not be told yet */
 	int64_t cost; /* ms, to list them */
 };
 
@@ -153,13 +155,25 @@ static bool is_known(const struct tree *tree, const struct process *process)
 	return known != NULL && known->started == process->started;
 }
 
-static bool is_in_group(const struct tree *tree, const struct process *process)
+/* Whether pid carries our badge; for process, which is undecided if that cannot be told
+ * yet. */
+static bool carries(const struct tree *tree, pid_t pid, struct process *process)
+{
+	bool unsure;
+	bool result = process_carries(pid, tree->badge, &unsure);
+
+	if (unsure && process->alive && !process->kernel)
+		process->undecided = true;
+	return result;
+}
+
+static bool is_in_group(const struct tree *tree, struct process *process)
 {
 	if (tree->group != 0)
 		return process->group == tree->group &&
 		       process->session == tree->session;
 	return tree->shared >= 0 && process->group == tree->shared &&
-	       process_carries(process->pid, tree->badge);
+	       carries(tree, process->pid, process);
 }
 
 /* It has begun since they were first looked for. A process has its start time, in
@@ -171,14 +185,13 @@ static bool is_new(const struct tree *tree, const struct process *process)
 
 /* It has lost its parent, which was one of ours: a daemon's child has a daemon for a
  * parent. */
-static bool is_orphan(const struct tree *tree, const struct process *process)
+static bool is_orphan(const struct tree *tree, struct process *process)
 {
-	return is_new(tree, process) &&
-	       process_carries(process->pid, tree->badge) &&
-	       !process_carries(process->parent, tree->badge);
+	return is_new(tree, process) && carries(tree, process->pid, process) &&
+	       !carries(tree, process->parent, process) && !process->undecided;
 }
 
-static bool is_root(const struct tree *tree, const struct process *process)
+static bool is_root(const struct tree *tree, struct process *process)
 {
 	return is_command(tree, process) || is_known(tree, process) ||
 	       is_in_group(tree, process) || is_orphan(tree, process);
@@ -248,6 +261,19 @@ static void note_ours(const struct tree *tree, struct processes *all,
 		process_signal(process, SIGSTOP);
 }
 
+/* What is undecided, or new and not ours, is to be read again: it may have lost its parent
+ * since. */
+static void forget_new(const struct tree *tree, struct processes *all)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].ours ||
+		    (!all->list[i].undecided && !is_new(tree, &all->list[i])))
+			all->list[count++] = all->list[i];
+	all->count = count;
+}
+
 /* The first old of all's are those of earlier looks. */
 static void read_new(const struct tree *tree, struct processes *all, size_t old,
 		     struct process *process, bool stop)
@@ -258,6 +284,7 @@ static void read_new(const struct tree *tree, struct processes *all, size_t old,
 	}
 	process->ours =
 		is_root(tree, process) || is_kin(all->list, old, process);
+	all->unsure |= process->undecided;
 	note_ours(tree, all, process, stop);
 }
 
@@ -286,11 +313,14 @@ static void find_kin(const struct tree *tree, struct processes *all, bool stop)
 static bool look(const struct tree *tree, struct processes *all,
 		 struct deadline until, bool stop)
 {
-	size_t old = all->count, i;
 	int64_t began = clock_ms();
-	bool listed = list_new(all, old);
+	size_t old, i;
+	bool listed;
 
-	all->news = all->found = false;
+	forget_new(tree, all);
+	old = all->count;
+	listed = list_new(all, old);
+	all->news = all->found = all->unsure = false;
 	all->cost = clock_ms() - began;
 	if (!listed)
 		return false;
@@ -411,9 +441,11 @@ static void search(struct tree *tree, struct deadline first,
 	}
 	began = clock_ms();
 	do {
-		quiet = all.news ? 0 : quiet + 1;
+		quiet = all.news || all.unsure ? 0 : quiet + 1;
 		tree->in_vain = all.found ? 0 : tree->in_vain + 1;
-		tree->sure = quiet >= QUIET || tree->in_vain >= IN_VAIN;
+		tree->sure =
+			quiet >= QUIET ||
+			tree->in_vain >= (all.unsure ? UNSURE : 1) * IN_VAIN;
 	} while (!tree->sure && (stop || !has_alive(&all)) &&
 		 has_time(&all, began, kill) &&
 		 look(tree, &all, deadline_never(), stop));

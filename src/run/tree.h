@@ -21,6 +21,11 @@
  * older one is not, and an older process is one if its parent ends by itself before
  * the look has come to it.
  *
+ * While a process becomes another program it shows no environment, and a process that
+ * was read before its parent ended shows the wrong one. So what is new and not ours is
+ * read again in each look, and as long as one of them can show no environment yet, the
+ * look is not sure that nobody is left.
+ *
  * Why nobody is left: while processes run they fork, and a list of them is old
  * when it is complete. So before COMMAND is killed, all processes are stopped,
  * each as soon as it is found, until three looks in a row find nobody new. A

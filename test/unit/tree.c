@@ -1,6 +1,7 @@
 /* Who is found, when, and who is not hit. */
 #include "run/tree.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "run/process.h"
 
 /* In a group of its own (0), or in this one; with a name and an environment of its
  * own. It ends with us, if by nothing else. */
@@ -266,8 +268,62 @@ static void test_badges(void)
 	end(command);
 }
 
-int main(void)
+/* Becomes this program again and again, and has lost its parent. */
+static pid_t start_restless(char *program)
 {
+	char *const arguments[] = {program, (char *)"again", NULL};
+	char *const environment[] = {(char *)"REDLOCK_HELD=key=token", NULL};
+	int ends[2];
+	bool unsure;
+	pid_t child, pid;
+
+	CHECK(pipe(ends) == 0, "pipe");
+	child = fork();
+	if (child == 0) {
+		pid = fork();
+		if (pid > 0)
+			_exit(write(ends[1], &pid, sizeof(pid)) != sizeof(pid));
+		alarm(60);
+		setsid();
+		execve(program, arguments, environment);
+		_exit(1);
+	}
+	waitpid(child, NULL, 0);
+	CHECK(read(ends[0], &pid, sizeof(pid)) == sizeof(pid), "not started");
+	close(ends[0]);
+	close(ends[1]);
+	while (!process_carries(pid, "key=token", &unsure))
+		poll(NULL, 0, 1);
+	return pid;
+}
+
+/* It shows no environment while it becomes another program, a fifteenth of its time: then
+ * the look is not sure of it. */
+static void test_exec(char *program)
+{
+	int64_t before = clock_ms();
+	pid_t command = fork(), restless;
+
+	if (command == 0)
+		_exit(setpgid(0, 0));
+	setpgid(command, command);
+	restless = start_restless(program);
+	for (int i = 0; i < 200; i++) {
+		struct tree tree = tree_for(command);
+
+		tree.begun = before;
+		tree_look(&tree, later());
+		CHECK(tree.known_count == 1 || !tree.sure, "round %d", i);
+		tree_release(&tree);
+	}
+	kill(restless, SIGKILL);
+	waitpid(command, NULL, 0);
+}
+
+int main(int count, char **arguments)
+{
+	if (count > 1)
+		execv(arguments[0], arguments);
 	test_killed_in_time();
 	test_freeze();
 	test_looks_apart();
@@ -275,5 +331,6 @@ int main(void)
 	test_hostile_names();
 	test_without_leader();
 	test_badges();
+	test_exec(arguments[0]);
 	return check_result();
 }
