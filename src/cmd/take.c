@@ -40,6 +40,17 @@ static int64_t usual_of(const struct lock *lock)
 	return usual;
 }
 
+/* Those that a quorum has, whatever servers have that did not answer. */
+static int64_t count_certain(const struct holders *holders)
+{
+	int64_t count = 0;
+
+	for (size_t n = 0; n < holders->holding.count; n++)
+		count +=
+			!holders_is_partial(holders, &holders->holding.seen[n]);
+	return count;
+}
+
 /* Grants of different slots name nobody. But if a quorum has a holder of each, nobody
  * competes with us. */
 static void name_holders(const struct lock *lock, struct busy *busy)
@@ -53,9 +64,9 @@ static void name_holders(const struct lock *lock, struct busy *busy)
 	holders.owing = true;
 	if (inspect_lock(&holders, &ignored) == 0 &&
 	    (longest = holders_longest(&holders, &unknown)) != NULL &&
-	    holders_count(&holders) >= lock->wish.permits) {
+	    count_certain(&holders) >= lock->wish.permits) {
 		*busy = longest->who;
-		busy->holders = holders_count(&holders);
+		busy->holders = count_certain(&holders);
 		busy->permits = lock->wish.permits;
 		busy->at = clock_ms();
 	}
