@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/lease.h"
 #include "base/signals.h"
+#include "show/history.h"
 #include "show/stopping.h"
 #include "show/inspect.h"
 
@@ -213,17 +214,53 @@ static int print_fates(const struct stopping *stopping)
 	return status;
 }
 
-/* For --syslog. Nobody knows whether a holder that has released KEY was told before. */
-static void note_fates(const struct stopping *stopping,
-		       const struct settings *settings, int64_t fence)
+/* Of several holders each has a fence of its own, which nobody has told. */
+static bool is_of(const struct past_run *run, const struct asked *asked,
+		  int64_t fence)
 {
-	struct buffer line = {0};
+	const struct holder *one = &run->who, *other = &asked->seen.who.holder;
 
+	return (fence == 0 || run->fence == fence) && one->pid == other->pid &&
+	       strcmp(one->host, other->host) == 0 &&
+	       strcmp(one->command, other->command) == 0;
+}
+
+/* Whether a holder that has released KEY was told to stop: else it has ended by itself. */
+static bool was_told(const struct history *history, const struct asked *asked,
+		     int64_t fence)
+{
+	for (size_t n = 0; n < history->known; n++)
+		if (is_of(&history->run[n], asked, fence))
+			return history->run[n].end == RUN_BROKEN;
+	return false;
+}
+
+/* For --syslog. */
+static void note_fates(const struct stopping *stopping, struct session *session,
+		       const struct breaker *breaker, int64_t fence)
+{
+	int64_t one = stopping->count == 1 ? fence : 0;
+	struct buffer line = {0};
+	struct history history;
+	struct error ignored;
+
+	if (!session->settings->syslog)
+		return;
+	history_init(&history, &session->quorum, session->settings->key);
+	history_read(&history, &ignored);
 	for (size_t n = 0; n < stopping->count; n++) {
+		const struct asked *asked = &stopping->asked[n];
+
+		if (was_told(&history, asked, one)) {
+			journal_broken(session->settings, "broken", breaker,
+				       fence, &asked->seen.who);
+			continue;
+		}
 		line.length = 0;
-		print_fate(&line, &stopping->asked[n]);
-		journal_fate(settings, line.data, fence);
+		print_fate(&line, asked);
+		journal_fate(session->settings, line.data, fence);
 	}
+	history_release(&history);
 	buffer_release(&line);
 }
 
@@ -359,7 +396,7 @@ static int ask_holders(struct session *session, struct holders *holders,
 	result = wait_for_them(&stopping, session, breaker, &error, number);
 	status = conclude(&stopping, result, session, &error, *number);
 	if (result == STOPPING_DONE)
-		note_fates(&stopping, session->settings, fence);
+		note_fates(&stopping, session, breaker, fence);
 	stopping_release(&stopping);
 	return status;
 }

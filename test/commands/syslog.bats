@@ -252,7 +252,7 @@ tells_of_none() {
 	has 'busy: held by .*'
 	has 'released after [^ ]*, fence [0-9]*: exit 0'
 	has 'asked to stop by [^ ]*, fence [0-9]*: held by .*'
-	has 'asked .* to stop; released after [^ ]*, fence [0-9]*'
+	has 'broken by [^ ]*, fence [0-9]*: held by .*'
 	has 'lost after [^ ]*, fence [0-9]*: broken by .*'
 	run ! grep -E "$KEY: released after .*: the process has ended" "$TMP/log"
 	KEY=${KEY%:2}
