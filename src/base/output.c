@@ -43,12 +43,23 @@ static size_t utf8_decode(const char *text, size_t length, uint32_t *point)
 	return size;
 }
 
+/* In ascending order. */
+struct range {
+	uint32_t first, last;
+};
+
+static bool is_in(uint32_t point, const struct range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count && ranges[i].first <= point; i++)
+		if (point <= ranges[i].last)
+			return true;
+	return false;
+}
+
 /* Controls, and what hides text or turns it around. */
 static bool is_printable(uint32_t point)
 {
-	static const struct {
-		uint32_t first, last;
-	} hidden[] = {
+	static const struct range hidden[] = {
 		{0, 0x1f},          {0x7f, 0x9f},       {0xad, 0xad},
 		{0x34f, 0x34f},     {0x61c, 0x61c},     {0x115f, 0x1160},
 		{0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},
@@ -57,12 +68,7 @@ static bool is_printable(uint32_t point)
 		{0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 	};
 
-	for (size_t i = 0;
-	     i < sizeof(hidden) / sizeof(hidden[0]) && hidden[i].first <= point;
-	     i++)
-		if (point <= hidden[i].last)
-			return false;
-	return true;
+	return !is_in(point, hidden, sizeof(hidden) / sizeof(hidden[0]));
 }
 
 static void escape_byte(struct buffer *buffer, unsigned char byte)
@@ -94,19 +100,31 @@ void output_visible(struct buffer *buffer, const char *text, size_t length,
 	buffer_append(buffer, "", 0);
 }
 
-/* No table of the combining: what counts one column too many is cut early. */
+/* Unicode's East Asian Wide and Fullwidth. No table of the combining, nor of the selectors of
+ * emoji: what counts one column too many is cut early. */
 static size_t width(uint32_t point)
 {
-	bool wide = (point >= 0x1100 && point < 0x1160) ||
-		    (point >= 0x2e80 && point < 0xa4d0) ||
-		    (point >= 0xac00 && point < 0xd7a4) ||
-		    (point >= 0xf900 && point < 0xfb00) ||
-		    (point >= 0xfe30 && point < 0xfe70) ||
-		    (point >= 0xff00 && point < 0xff61) ||
-		    (point >= 0xffe0 && point < 0xffe7) ||
-		    (point >= 0x1f000 && point < 0x40000);
+	static const struct range wide[] = {
+		{0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},
+		{0x23e9, 0x23ec},   {0x23f0, 0x23f0},   {0x23f3, 0x23f3},
+		{0x25fd, 0x25fe},   {0x2614, 0x2615},   {0x2630, 0x2637},
+		{0x2648, 0x2653},   {0x267f, 0x267f},   {0x268a, 0x268f},
+		{0x2693, 0x2693},   {0x26a1, 0x26a1},   {0x26aa, 0x26ab},
+		{0x26bd, 0x26be},   {0x26c4, 0x26c5},   {0x26ce, 0x26ce},
+		{0x26d4, 0x26d4},   {0x26ea, 0x26ea},   {0x26f2, 0x26f3},
+		{0x26f5, 0x26f5},   {0x26fa, 0x26fa},   {0x26fd, 0x26fd},
+		{0x2705, 0x2705},   {0x270a, 0x270b},   {0x2728, 0x2728},
+		{0x274c, 0x274c},   {0x274e, 0x274e},   {0x2753, 0x2755},
+		{0x2757, 0x2757},   {0x2795, 0x2797},   {0x27b0, 0x27b0},
+		{0x27bf, 0x27bf},   {0x2b1b, 0x2b1c},   {0x2b50, 0x2b50},
+		{0x2b55, 0x2b55},   {0x2e80, 0xa4cf},   {0xa960, 0xa97c},
+		{0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe10, 0xfe19},
+		{0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
+		{0x16fe0, 0x18dff}, {0x1aff0, 0x1b2ff}, {0x1d300, 0x1d376},
+		{0x1f000, 0x3ffff},
+	};
 
-	return wide ? 2 : 1;
+	return is_in(point, wide, sizeof(wide) / sizeof(wide[0])) ? 2 : 1;
 }
 
 size_t output_fit(const char *text, size_t length, size_t columns)

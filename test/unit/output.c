@@ -252,9 +252,39 @@ static void test_width(void)
 	buffer_release(&text);
 }
 
+/* Before the third plane, too, and between those that take one column. */
+static void test_widths(void)
+{
+	static const struct {
+		const char *text;
+		size_t columns;
+	} table[] = {
+		{"a", 1},
+		{"\u00e9", 1},
+		{"\u1100", 2},
+		{"\u2319\u231a\u231b\u231c", 6},
+		{"\u23e9\u23ec\u23ed", 5},
+		{"\u2614\u2648\u2653\u2654", 7},
+		{"\u26a0\u26a1\u26a2", 4},
+		{"\u2704\u2705\u2706", 4},
+		{"\u2b4f\u2b50\u2b51\u2b55", 6},
+		{"\u2e7f\u2e80\u6f22\uac00\ufe10\uff21", 11},
+		{"\U0001b000\U0001f600", 4},
+	};
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		size_t columns =
+			output_width(table[i].text, strlen(table[i].text));
+
+		CHECK(columns == table[i].columns, "'%s': %zu", table[i].text,
+		      columns);
+	}
+}
+
 int main(void)
 {
 	test_width();
+	test_widths();
 	test_visible();
 	test_label();
 	test_utf8();

@@ -1076,6 +1076,20 @@ requests_in() {
 	wait_until no_trace
 }
 
+@test "the line in a terminal is no wider than that, whatever characters a label has" {
+	take --label "$(printf '✅%.0s' {1..40}) done"
+	in_terminal session "stty cols 100; $REDLOCK run --quarantine 0 $KEY true; echo end: \$?"
+	wait_until 'grep -q "held by .*✅.*, 1st in line, waiting for [1-9]" "$TMP/session.out"'
+	give_back
+	wait_until 'grep -q "end: 0" "$TMP/session.out"'
+	python3 -IS - "$TMP/session.out" <<-'end'
+		import re, sys, unicodedata
+		lines = re.split(r"[\r\n]|\x1b\[[0-9]*K", open(sys.argv[1], encoding="utf-8", newline="").read())
+		widest = max(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line) for line in lines)
+		sys.exit(f"{widest} columns" if not 60 < widest <= 100 else 0)
+	end
+}
+
 # ---------------------------------------------------------------- long lines
 
 # forge LINE COUNT: so many who are not there stand in that line of KEY (queue, waits), before everybody else, and
