@@ -482,6 +482,18 @@ ends_well() {
 	expect 75 '' "redlock: $KEY: held by .*"
 }
 
+@test "an extend that is answered when the new lease is over already has failed: 69" {
+	local token i
+	behind_proxies 3
+	token=$("$REDLOCK" acquire -S "$DIRECT" --quarantine 0 -t $((1000 * SLOW))ms "$KEY")
+	for i in 0 1 2; do proxy "$i" "delay $((600 * SLOW))"; done
+	redlock extend --server-timeout 20s "$KEY" "$token"
+	expect 69 '' "redlock: $KEY: the servers extended it too late: the lease was over when the answers came"
+	token=$("$REDLOCK" acquire -S "$DIRECT" --quarantine 0 -t 1h "$KEY")
+	redlock extend -v --server-timeout 20s "$KEY" "$token"
+	[[ $status == 0 && $stderr == *"$KEY: extended, 59m"*s' left' ]]
+}
+
 @test "validity counts from the request, not from the reply" {
 	behind_proxies 1
 	proxy 0 'delay 300'
