@@ -292,6 +292,11 @@ bool log_is_verbose(void)
 	return world_tells;
 }
 
+bool log_is_quiet(void)
+{
+	return false;
+}
+
 bool log_is_live(void)
 {
 	return false;
@@ -380,11 +385,15 @@ int signals_open(void)
 	return -1;
 }
 
-int local_resolve(struct url *url, struct deadline until, struct error *error)
+int local_resolve(struct url *url, struct error *error)
 {
 	(void)url;
-	(void)until;
 	(void)error;
+	abort();
+}
+
+void local_start_again(void)
+{
 	abort();
 }
 

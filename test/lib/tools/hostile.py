@@ -411,7 +411,7 @@ HONEST = {
     "wait": lambda server, words: b":%s\r\n" % words[1],
     "unsubscribe": lambda server, words: array("unsubscribe", "x", 0),
     "raise": lambda server, words: array(1),
-    "extend": lambda server, words: array(1, server.fence, server.holder, 0),
+    "extend": lambda server, words: array(1, server.fence, server.holder, 0, 3000),
     "release": lambda server, words: array(1, 0),
     "inspect": lambda server, words: array(
         1, "string", -1, server.fence, 1, 1, [server.item()],
