@@ -1035,6 +1035,8 @@ static void do_look(void *context, uint64_t value)
 	(void)value;
 	for (size_t i = 0; over && i < plan.servers; i++)
 		if (nodes[i].up && !plan_has_flushed(i) &&
+		    /* or what --min-hold keeps lasts longer by that */
+		    nodes[i].set_back < left->tried &&
 		    (!plan.watches || plan_is_well(left->client, i, since)) &&
 		    store_lease(nodes[i].store, node_now(&nodes[i]) / MS, name,
 				token) >= 0)
