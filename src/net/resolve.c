@@ -237,6 +237,16 @@ int resolve_fd(const struct resolve *resolve)
 	return resolve->readable;
 }
 
+bool resolve_is_done(struct resolve *resolve)
+{
+	bool done;
+
+	lock_names();
+	done = resolve->done;
+	unlock_names();
+	return done;
+}
+
 const char *resolve_finish(struct resolve *resolve, struct addresses *addresses)
 {
 	const char *why = NULL;

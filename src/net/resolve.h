@@ -16,6 +16,7 @@
 #ifndef NET_RESOLVE_H
 #define NET_RESOLVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -47,7 +48,9 @@ struct resolve *resolve_again(const char *host, uint16_t port,
 
 int resolve_fd(const struct resolve *resolve);
 
-/* Call once the descriptor is readable. NULL, or why there is no address
+bool resolve_is_done(struct resolve *resolve);
+
+/* Once it is done. NULL, or why there is no address
  * (static text): then *addresses are as before. Frees resolve. */
 const char *resolve_finish(struct resolve *resolve,
 			   struct addresses *addresses);

@@ -263,13 +263,13 @@ static const char *tried(struct stream *stream, short revents)
 	return connect_next(stream, cause);
 }
 
-/* It is looked up, or (revents is 0) has had its time: then, and if the look-up has failed,
- * the addresses that were known are as good as ever. */
-static const char *resolved(struct stream *stream, short revents)
+/* It is looked up, or has had its time: then, and if the look-up has failed, the addresses
+ * that were known are as good as ever. */
+static const char *resolved(struct stream *stream)
 {
 	const char *why = NULL;
 
-	if (revents != 0)
+	if (resolve_is_done(stream->lookup))
 		why = resolve_finish(stream->lookup, &stream->addresses);
 	else
 		resolve_abandon(stream->lookup);
@@ -282,8 +282,10 @@ const char *stream_step(struct stream *stream, short revents)
 {
 	bool due = deadline_passed(stream_wake(stream));
 
-	if (stream->state == STREAM_RESOLVING && (revents != 0 || due))
-		return resolved(stream, revents);
+	/* revents may be of a descriptor that the stream had before */
+	if (stream->state == STREAM_RESOLVING &&
+	    (due || resolve_is_done(stream->lookup)))
+		return resolved(stream);
 	if (stream->state == STREAM_CONNECTING && (revents != 0 || due))
 		return tried(stream, revents);
 	if (stream->state == STREAM_HANDSHAKE && revents != 0)
