@@ -557,7 +557,7 @@ shell_script() {
 		type bash $TMP/script
 		see Password:
 		run kill \$(<$TMP/pid)
-		run [[ -z \$(pgrep -f '^$REDLOCK run .*$KEY ') ]]
+		run [[ -z \$(pgrep -f '^$REDLOCK run .*$TMP/on;') ]]
 		run stty -a -F \$(<$TMP/tty) | grep -qw -e -echo
 		type secret
 		see read secret\r\n(.*\n)*echo\r\nready> $
